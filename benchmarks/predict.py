@@ -140,12 +140,12 @@ def counted(launch: timed.Launch) -> tuple[work.Sampled, object]:
     kernel = module.get_function(case.entry)
     kernel.max_dynamic_shared_size_bytes = case.shared_mem or None
     sass = kernel.sass(first)
-    decides = kernel._lifted(sass.code, keeps_traffic=True).needs_contents
+    decides = kernel.lifted(sass.code, keeps_traffic=True).needs_contents
     args = tuple(value(each, decides) for each in case.arguments)
     asked = launch_of(case.grid, case.block, args, case.shared_mem, 60)
-    shared = kernel._bind(asked).shared_bytes
-    launched = work.launched(gpu(first), asked.grid, asked.block, sass.registers, shared)
-    return work.run(launched, lambda *which: kernel.traffic(asked, which[0], first, which[1])), sass.code
+    bound = kernel.bind(asked)
+    launched = work.launched(gpu(first), asked.grid, asked.block, sass.registers, bound.shared_bytes)
+    return work.run(launched, lambda *which: kernel.traffic(bound, which[0], first, which[1])), sass.code
 
 
 def value(argument: Argument, decides: bool) -> object:

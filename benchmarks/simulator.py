@@ -159,7 +159,6 @@ UNROLLED["warpgroups"] = (
 )
 # On tensor cores: warp by warp, by a warpgroup, and with a producer warp and clusters; types float16.
 ON_TENSOR_CORES = ("3_cp_async", "4_wgmma", "6_persistent", "7_cluster")
-MODES = ("plain", "counted", "checked")
 WARM_RUNS = 9
 LONGEST = 2.0  # seconds a run; the checked and counted runs of larger sizes are left out
 
@@ -254,17 +253,23 @@ def report_cached(name: str, size: int) -> None:
 def build_times() -> Table:
     """Time from PTX to machine code, for small launches in each mode; instructions are those in the table."""
     import simt
-    from simt.run.machine import compile_kernel
+    from simt.counters.counting import Counting
+    from simt.run.compile import compile_kernel
+    from simt.run.observer import Observer
+    from simt.sanitizer.sanitizer import Sanitizer
 
+    modes = {"plain": Observer, "counted": Counting, "checked": Sanitizer}
     table = Table(title="time to build a kernel for 128 threads")
-    for heading in ("kernel", "steps", "instructions", *(f"{mode}, s" for mode in MODES), "plain, us/instr."):
+    for heading in ("kernel", "steps", "instructions", *(f"{mode}, s" for mode in modes), "plain, us/instr."):
         table.add_column(heading, justify="left" if heading == "kernel" else "right")
     for name, (source, steps) in UNROLLED.items():
         for count in steps:
             kernel = simt.RawModule(code=source, options=(f"-DSTEPS={count}",)).get_function("unrolled")
             found = []
-            for mode in MODES:
-                build = partial(compile_kernel, kernel.parsed, kernel.storage, (128, 1, 1), mode, False, True)
+            for observer in modes.values():
+                build = partial(
+                    compile_kernel, kernel.parsed, kernel.storage, (128, 1, 1), observer, False, True
+                )
                 found.append(seconds(build))
             length = len(kernel.parsed.code)
             cells = [f"{each:.2f}" for each in found]

@@ -1,10 +1,8 @@
-"""The cell magics `%%cuda` and `%%c`: compile the cell below and keep its kernel or C function; and
-`%%answer`, which runs a cell of Python and keeps its function as the answer to an exercise.
+"""The cell magics `%%cuda` and `%%c`: compile the cell below and keep its kernel or C function.
 
     %%cuda scale                        binds the Python variable `scale` to the kernel
     %%cuda 02.1 -D TILE=16              keeps it as the answer to exercise 02.1
     %%c scale -O2                       the same for a C function
-    %%answer 09.6                       keeps the Python function below as the answer to exercise 09.6
 
 The first line of the cell is line 1, as JupyterLab, VS Code and Colab number it. So the line in a compiler's
 message, an invalid access or a profile is the line that the editor shows.
@@ -41,17 +39,6 @@ from simt.compiler.options import NAME_EXPRESSION
 from simt.ptx.parser import parse
 
 EXERCISE_ID = re.compile(r"\d\d\.\d+")
-# The names of the functions that exercises in Python ask for.
-FUNCTIONS = {
-    "07.1": "rates",
-    "07.3": "warps",
-    "08.4": "expected",
-    "09.3": "verdict",
-    "09.6": "wrong_tiles",
-    "09.7": "time_ms",
-    "09.8": "diagnosis",
-    "11.5": "most",
-}
 
 # Exercise id -> the kernel or function that was last made for it.
 answers: dict[str, Any] = {}
@@ -160,24 +147,6 @@ class LabMagics(Magics):
             read, keeper = self._start("c", line)
             keeper[read.name] = compile_c_cell(cell, read.options, wanted=read.name)
 
-    @cell_magic
-    def answer(self, line: str, cell: str) -> None:
-        """Run the cell as Python; the function that the exercise `line` asks for is the answer to it.
-
-        Where none has its name, the last one is the answer.
-        """
-        exercise = line.strip()
-        if not EXERCISE_ID.fullmatch(exercise):
-            raise UsageError(f"%%answer {line}: that is not the id of an exercise, such as 09.6.")
-        assert self.shell is not None
-        code = "\n" + cell  # an empty line in place of the magic's line
-        __tracebackhide__ = True  # show only the student's lines of an error
-        with noted(exercise) as about:
-            parsed(code)
-            file = self.shell.compile.cache(code, self.shell.execution_count)
-            about |= {"python": code, "file": file}
-            answers[exercise] = run_python(code, file, self.shell.user_ns, exercise)
-
     def _start(self, magic: str, line: str) -> tuple[Line, dict[str, Any]]:
         """Return what stands on the line, and where the result goes. Raises UsageError for a wrong line."""
         read = read_line(magic, line)
@@ -187,14 +156,15 @@ class LabMagics(Magics):
         return read, keeper
 
 
-def run_python(code: str, file: str, values: dict[str, Any], exercise: str) -> Callable[..., Any]:
+def run_python(code: str, file: str, values: dict[str, Any], wanted: str) -> Callable[..., Any]:
     """Run the cell of an answer in Python where names have these values, and return the function that counts.
 
-    Raises CellError where it has none, and what the cell raises.
+    That is the one called `wanted`, else the last. Raises CellError where there is none, and what the cell
+    raises.
     """
     __tracebackhide__ = True
     exec(compile(parsed(code), file, "exec"), values)
-    return _function_in(values, _bound(code), FUNCTIONS.get(exercise, ""))
+    return _function_in(values, _bound(code), wanted)
 
 
 @contextmanager

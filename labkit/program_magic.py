@@ -20,6 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, magics_class
 
 from labkit import magic
+from labkit.answer_magic import AnswerMagics
 from labkit.magic import EXERCISE_ID, CellError
 from simt.common.errors import CompileError
 from simt.programs.program import AnyProgram, Mode, Outcome, Unbuilt, build_program
@@ -152,4 +153,4 @@ def show(outcome: Outcome) -> None:
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register all of labkit's magics (`%load_ext labkit`)."""
     magic.load_ipython_extension(shell)
-    shell.register_magics(ProgramMagics)
+    shell.register_magics(AnswerMagics, ProgramMagics)

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from simt.common.errors import BarrierError, CompileError, InvalidAccess, LaunchError, SimtError, Timeout
     from simt.common.occupancy import Gpu, gpu, occupancy
     from simt.counters.profile import Profile
+    from simt.findings import Finding
     from simt.launch.unwritten import empty
     from simt.module import AnyKernel, Kernel, RawKernel, RawModule
-    from simt.sanitizer.findings import Finding
 
 # Each name is imported when it is first used, so that `import simt` is quick.
 _PLACES = {
     "AnyKernel": "simt.module",
     "BarrierError": "simt.common.errors",
     "CompileError": "simt.common.errors",
-    "Finding": "simt.sanitizer.findings",
+    "Finding": "simt.findings",
     "Gpu": "simt.common.occupancy",
     "InvalidAccess": "simt.common.errors",
     "Kernel": "simt.module",

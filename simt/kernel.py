@@ -107,7 +107,7 @@ class Kernel(Protocol[ProfileT, FindingT]):
         BarrierError or Timeout for what the kernel does.
         """
         launches.note(self, grid, block, args, shared_mem)
-        self._launch(launch_of(grid, block, args, shared_mem, timeout))
+        self.run_launch(launch_of(grid, block, args, shared_mem, timeout))
 
     def __hash__(self) -> int:  # or mypy takes kernels for unhashable
         return id(self)
@@ -130,7 +130,7 @@ class Kernel(Protocol[ProfileT, FindingT]):
         unchanged.
         """
         launch = self._for_simulator(launch_of(grid, block, args, shared_mem, timeout))
-        found = self._profile(launch, blocks, gpu)
+        found = self.profile_launch(launch, blocks, gpu)
         self.latest_profile = weakref.ref(found)
         return found
 
@@ -159,7 +159,7 @@ class Kernel(Protocol[ProfileT, FindingT]):
             raise ValueError(f"tools={tools!r}: choose from {', '.join(TOOLS)}, as a list")
         launches.note(self, grid, block, args, shared_mem)
         launch = self._for_simulator(launch_of(grid, block, args, shared_mem, timeout))
-        return self._check(launch, tools, blocks)
+        return self.check_launch(launch, tools, blocks)
 
     def predict(
         self,
@@ -215,10 +215,13 @@ class Kernel(Protocol[ProfileT, FindingT]):
         return self.attributes["max_threads_per_block"]
 
     @abstractmethod
-    def _launch(self, launch: Launch) -> None: ...
+    def run_launch(self, launch: Launch) -> None:
+        """Run a launch: a call, with its sizes and arguments in one."""
 
     @abstractmethod
-    def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> ProfileT: ...
+    def profile_launch(self, launch: Launch, blocks: Blocks, gpu: str) -> ProfileT:
+        """Count a launch whose arrays are the host's, and may change; see `profile`."""
 
     @abstractmethod
-    def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[FindingT]: ...
+    def check_launch(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[FindingT]:
+        """Check a launch whose arrays are the host's, and may change; see `check`."""

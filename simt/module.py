@@ -12,9 +12,8 @@ import numpy as np
 
 from simt import ptx
 from simt.analysis.deciders import find_deciders
-from simt.analysis.indices import MOST_BLOCKS
 from simt.analysis.layout import Storage, storage
-from simt.common.buffer_names import parameter_names
+from simt.common.buffer_names import parameter_names as names_of_parameters
 from simt.common.errors import CompileError, LaunchError, SimtError
 from simt.common.limits import MAX_STATIC_SHARED_BYTES, Dim3, check_launch, max_threads_for
 from simt.common.occupancy import DEFAULT_GPU, Gpu, occupancy
@@ -22,11 +21,14 @@ from simt.common.occupancy import gpu as find_gpu
 from simt.compiler.machine_code import KernelCode, assembler
 from simt.compiler.nvrtc import Resources, compile_ptx
 from simt.compiler.origin import CudaSource, Origin, PtxText
-from simt.counters.counts import Counts, Totals
+from simt.counters.counting import Counting
+from simt.counters.counts import Totals
 from simt.counters.profile import LaunchContext, Profile
-from simt.counters.recording import Log
-from simt.counters.traffic import placed
+from simt.counters.recording import Recording
+from simt.counters.traffic import TrafficRecorder, placed
+from simt.counters.wavefronts import Issues
 from simt.disk_cache import disk_cached
+from simt.findings import Finding
 from simt.kernel import PATIENCE_SECONDS, Blocks, Launch
 from simt.kernel import Kernel as KernelProtocol
 from simt.launch.arguments import Packed, Range, bind
@@ -41,11 +43,11 @@ from simt.lowering.services import make_services
 from simt.lowering.spinning import mark_spins
 from simt.ptx.parser import parse, return_directly
 from simt.ptx.variables import Place, demangled, element_type, find_variable, initial_memory
-from simt.run.machine import Mode, Program, Record
-from simt.sanitizer.findings import Finding
-from simt.sanitizer.sanitizer import wrong_types
+from simt.run.machine import BoundLaunch, NativeCode
+from simt.run.observer import Observer
+from simt.sanitizer.sanitizer import Sanitizer
 from simt.sass.control_slice import NoCounts
-from simt.sass.issued import Counted, Issued, Kept, Traffic, issues_of, traffic_of
+from simt.sass.issued import Counted, Issued, MemorySnapshot, Traffic, issues_of, traffic_of
 from simt.sass.listing import Sass, sass
 from simt.sass.program import Lifted, bank_image, lifted
 from simt.texture import Table
@@ -184,8 +186,6 @@ BRANCHES = (
 )
 USUAL_REGISTERS = 32  # per thread, of a kernel of which the assembler does not say it
 MAX_CLUSTER = 16  # blocks, of a kernel that may use more than the portable 8
-# A launch of so few threads ends before optimising would pay off, so it gets brief code: see jit.py.
-FEW_THREADS = 1 << 14
 
 
 def find_kernel(module: ptx.Module, lowered_names: dict[str, str], name: str) -> ptx.Kernel:
@@ -201,26 +201,13 @@ def find_kernel(module: ptx.Module, lowered_names: dict[str, str], name: str) ->
 
 
 @dataclass(frozen=True)
-class _Bound:
-    """A launch that any GPU would accept, with its arguments as bytes and valid memory.
-
-    `shared_bytes` is the shared memory of one block, static and dynamic.
-    """
-
-    launch: Launch
-    params: bytes
-    ranges: list[Range]
-    shared_bytes: int
-
-
-@dataclass(frozen=True)
-class KeptLaunch:
+class LaunchSnapshot:
     """What it takes to run a launch's machine code later: its arguments, its blocks, the GPU, the memory."""
 
-    bound: _Bound
+    bound: BoundLaunch
     sample: Sample | None
     gpu: Gpu
-    memory: Kept
+    memory: MemorySnapshot
 
 
 @dataclass(frozen=True)
@@ -233,7 +220,7 @@ class Recorded:
 
     code: Sequence[ptx.Instruction]
     blocks: Sequence[Sequence[int]]
-    record: Record
+    record: Recording
     ranges: Sequence[Range]
     shared_bytes: int
     storage: Storage
@@ -253,9 +240,8 @@ class Kernel(AnyKernel):
         # As in CuPy: set it to use more than 48 KB per block.
         self.max_dynamic_shared_size_bytes: int | None = None
         self.storage = storage(parsed, module.parsed)
-        self._programs: dict[tuple[Dim3, Mode, bool, bool], Program] = {}
-        self._lifts: dict[tuple[str, bool], Lifted] = {}
-        self._machine_programs: dict[tuple[object, ...], Program] = {}
+        self.native = NativeCode(parsed, self.storage, module.ptx, module.lines)
+        self._lifts: dict[tuple[str, bool], tuple[Lifted, NativeCode]] = {}
         if self.storage.static_shared_bytes > MAX_STATIC_SHARED_BYTES:
             raise LaunchError(
                 f"kernel `{name}` declares {self.storage.static_shared_bytes} bytes of shared memory; a "
@@ -263,20 +249,22 @@ class Kernel(AnyKernel):
                 "`extern __shared__` memory sized at launch"
             )
 
-    def _launch(self, launch: Launch) -> None:
-        bound = self._bind(launch)
-        self._run(self._program(launch, "plain"), bound)
+    def run_launch(self, launch: Launch) -> None:
+        """Run a launch; see AnyKernel."""
+        self.bind(launch).run(Observer())
 
     def _for_simulator(self, launch: Launch) -> Launch:
         return replace(launch, args=on_host(launch.args))
 
-    def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> Profile:
+    def profile_launch(self, launch: Launch, blocks: Blocks, gpu: str) -> Profile:
+        """Count a launch; see AnyKernel."""
         on_gpu, sample = find_gpu(gpu), self._sample(blocks, launch.grid)
-        bound = self._bind(launch)
-        program = self._program(launch, "counted", sample)
-        kept = KeptLaunch(bound, sample, on_gpu, Kept.of(bound.ranges, self._contents_may_decide))
-        totals = self._run(program, bound, sample)
-        circumstances = LaunchContext(
+        bound = self.bind(launch)
+        kept = LaunchSnapshot(
+            bound, sample, on_gpu, MemorySnapshot.of(bound.ranges, self._contents_may_decide)
+        )
+        totals = bound.run(Counting(), sample)
+        context = LaunchContext(
             grid=launch.grid,
             block=launch.block,
             shared_bytes=bound.shared_bytes,
@@ -284,24 +272,28 @@ class Kernel(AnyKernel):
             gpu=on_gpu,
             scalars=[int(arg) if isinstance(arg, int | np.integer) else None for arg in launch.args],
         )
-        source, count = self.module.lines, partial(program.reader.counts, totals)
-        return Profile(self.parsed.code, count, source, sample, circumstances, partial(self._issued, kept))
+        issued = partial(self._issued, kept)
+        return Profile(self.parsed.code, totals.counts, self.module.lines, sample, context, issued)
 
-    def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[Finding]:
-        bound = self._bind(launch)
-        sample = self._sample(blocks, launch.grid)
-        program = self._program(launch, "checked", sample)
-        source, lines = self.module.lines, program.compiled.first_uses
-        findings = wrong_types(self._declared, lines, bound.ranges, source)
+    def check_launch(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[Finding]:
+        """Check a launch; see AnyKernel."""
+        return self.run_checked(launch, tools, blocks)[0]
+
+    def run_checked(
+        self, launch: Launch, tools: Sequence[str], blocks: Blocks
+    ) -> tuple[list[Finding], Sanitizer]:
+        """Check a launch; return the findings, and the sanitizer, which knows what the launch touched."""
+        sanitizer = Sanitizer(self._declared)
+        bound = self.bind(launch)
         try:
-            self._run(program, bound, sample, findings)
+            findings = bound.run(sanitizer, self._sample(blocks, launch.grid))
         except SimtError as error:
-            if not isinstance(error.finding, Finding):
+            found, findings = error.finding, sanitizer.result
+            if not isinstance(found, Finding):
                 raise
-            found = error.finding
             if all((each.kind, each.line) != (found.kind, found.line) for each in findings):
                 findings.append(found)
-        return [finding for finding in findings if finding.tool in (*tools, "timeout")]
+        return [finding for finding in findings if finding.tool in (*tools, "timeout")], sanitizer
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
@@ -318,11 +310,6 @@ class Kernel(AnyKernel):
             for each, contents in zip(memory, kept, strict=True):
                 each[...] = contents
 
-    def run_blocks(self, launch: Launch, numbers: Sequence[int]) -> None:
-        """Run these blocks of a launch alone. Raises what a launch raises."""
-        sample = choose_sample(numbers, launch.grid)
-        self._run(self._program(launch, "plain", sample), self._bind(launch), sample)
-
     def record(self, launch: Launch, number: int, order: np.ndarray, megabytes: int) -> Recorded:
         """Run one block of a launch and keep all that it does, as far as `megabytes` hold it.
 
@@ -333,17 +320,14 @@ class Kernel(AnyKernel):
             raise SimtError("a kernel that synchronises its grid cannot be recorded: its blocks meet")
         if self.parsed.blocks_together > 1:
             raise SimtError("a kernel with clusters cannot be recorded: their blocks meet")
-        bound = self._bind(launch)
-        sample = choose_sample([number], launch.grid)
-        program, error = self._program(launch, "recorded", sample), None
-        record = Record(Log(megabytes), order)
+        bound, recording, error = self.bind(launch), Recording(megabytes, order), None
+        blocks = self.native.program(launch, Recording, 1).compiled.blocks
         try:
-            self._run(program, bound, sample, record=record)
+            bound.run(recording, choose_sample([number], launch.grid))
         except SimtError as found:
             error = found
-        blocks = program.compiled.blocks
         shared, code = bound.shared_bytes, self.parsed.code
-        return Recorded(code, blocks, record, bound.ranges, shared, self.storage, error)
+        return Recorded(code, blocks, recording, bound.ranges, shared, self.storage, error)
 
     @property
     def simulated(self) -> Kernel:
@@ -378,9 +362,9 @@ class Kernel(AnyKernel):
         return self.module.origin.parameter_types(self.name)
 
     @cached_property
-    def _names(self) -> list[str]:
+    def parameter_names(self) -> list[str]:
         """Return the names of the kernel's parameters; [] where its source does not show them."""
-        return parameter_names(self.module.code, self.name, len(self.parsed.params))
+        return names_of_parameters(self.module.code, self.name, len(self.parsed.params))
 
     @property
     def _resources(self) -> Resources:
@@ -406,104 +390,85 @@ class Kernel(AnyKernel):
         """
         return find_deciders(self.parsed).contents or any(i.parts[0] in BRANCHES for i in self.parsed.code)
 
-    def _issued(self, kept: KeptLaunch) -> Issued:
+    def _issued(self, kept: LaunchSnapshot) -> Issued:
         """Return how often a launch issues each instruction of the machine code; counted when needed."""
         sass = self.sass(kept.gpu.name)
         sample = kept.sample
         scale = sample.total / len(sample.numbers) if sample else 1.0
         return Issued(sass, partial(self._count_issues, sass, kept), scale)
 
-    def _lifted(self, code: KernelCode, keeps_traffic: bool = False) -> Lifted:
+    def lifted(self, code: KernelCode, keeps_traffic: bool = False) -> Lifted:
+        """Return what decides in machine code, as a kernel of its own; see `simt.sass.program`."""
+        return self._lifted(code, keeps_traffic)[0]
+
+    def _lifted(self, code: KernelCode, keeps_traffic: bool) -> tuple[Lifted, NativeCode]:
         if (code.arch, keeps_traffic) not in self._lifts:
-            key = [self.module.ptx, *self.module.options, self.parsed.name, code.arch, assembler()]
-            key += ["traffic"] * keeps_traffic
+            text = [self.module.ptx, *self.module.options, code.arch, assembler()]
+            key = [*text, self.parsed.name, *["traffic"] * keeps_traffic]
             made = disk_cached(
                 "lifted", key, lambda: lifted(code, self.parsed, self.module.parsed, keeps_traffic)
             )
-            self._lifts[code.arch, keeps_traffic] = made
+            native = NativeCode(made.kernel, made.storage, "\n".join(text), self.module.lines)
+            self._lifts[code.arch, keeps_traffic] = made, native
         return self._lifts[code.arch, keeps_traffic]
 
-    def _count_issues(self, sass: Sass, kept: KeptLaunch) -> Counted:
+    def _count_issues(self, sass: Sass, kept: LaunchSnapshot) -> Counted:
         """Run the machine code as far as it decides. Raises NoCounts."""
-        decides = self._lifted(sass.code)
-        memory = kept.memory.restored() if decides.needs_contents else nullcontext()
-        with memory:
-            counts, _ = self._run_machine_code(sass, decides, kept.bound, kept.sample)
-            return issues_of(decides, counts)
+        decides, native = self._lifted(sass.code, keeps_traffic=False)
+        patient = replace(kept.bound.launch, timeout=max(kept.bound.launch.timeout, PATIENCE_SECONDS))
+        bound = replace(kept.bound, code=native, launch=patient)
+        with kept.memory.restored() if decides.needs_contents else nullcontext():
+            totals = self._run_machine_code(sass.code, decides, bound, Issues(), kept.sample)
+        return issues_of(decides, totals.counts())
 
-    def traffic(self, launch: Launch, numbers: Sequence[int], gpu: str, in_order: bool = True) -> Traffic:
+    def traffic(self, bound: BoundLaunch, numbers: Sequence[int], gpu: str, in_order: bool = True) -> Traffic:
         """Run these blocks' machine code as far as it decides; record where they access global memory.
 
         Unless that is wanted `in_order`, accesses like earlier ones may be left out. Arrays keep their
-        contents. Raises LaunchError, NoCounts, and what `sass` raises.
+        contents. Raises NoCounts, and what `sass` raises.
         """
-        bound, sass = self._bind(launch), self.sass(gpu)
-        decides = self._lifted(sass.code, keeps_traffic=True)
-        sample = choose_sample(numbers, launch.grid)
-        bound = replace(bound, ranges=placed(bound.ranges))
-        memory = Kept.of(bound.ranges, True).restored() if decides.writes_arrays else nullcontext()
-        with memory:
-            counts, totals = self._run_machine_code(
-                sass, decides, bound, sample, "traffic", None if in_order else decides.kinds
-            )
-        return traffic_of(sass, decides, counts, totals, bound.shared_bytes, bound.ranges)
+        sass = self.sass(gpu)
+        decides, native = self._lifted(sass.code, keeps_traffic=True)
+        sample = choose_sample(numbers, bound.launch.grid)
+        bound = replace(bound, code=native, ranges=placed(bound.ranges))
+        recorder = TrafficRecorder(None if in_order else decides.kinds)
+        with MemorySnapshot.of(bound.ranges, True).restored() if decides.writes_arrays else nullcontext():
+            totals = self._run_machine_code(sass.code, decides, bound, recorder, sample)
+        return traffic_of(sass, decides, totals, bound.shared_bytes, bound.ranges)
 
     def _run_machine_code(
-        self,
-        sass: Sass,
-        decides: Lifted,
-        bound: _Bound,
-        sample: Sample | None,
-        mode: Mode = "issued",
-        alike: np.ndarray | None = None,
-    ) -> tuple[Counts, Totals]:
+        self, code: KernelCode, decides: Lifted, bound: BoundLaunch, observer: Issues, sample: Sample | None
+    ) -> Totals:
         """Run what decides in the machine code of a launch. Raises NoCounts."""
         if self.is_cooperative:
             raise NoCounts("a barrier of the whole grid waits for other blocks: how long is a matter of time")
         if uses_heap(self.module.ptx):
             raise NoCounts("it allocates memory, by code of the GPU's own")
-        code, launch = sass.code, bound.launch
-        blocks = math.prod(launch.grid) if sample is None else len(sample.numbers)
-        is_brief = blocks * math.prod(launch.block) <= FEW_THREADS and mode == "issued"
-        how = launch.block, mode, max(launch.grid) > MOST_BLOCKS, is_brief
-        if (code.arch, *how) not in self._machine_programs:
-            key = "\n".join([self.module.ptx, *self.module.options, code.arch, assembler()])
-            made = Program(decides.kernel, decides.storage, *how, key)
-            self._machine_programs[(code.arch, *how)] = made
-        program = self._machine_programs[(code.arch, *how)]
         images = [bank_image(code, bank, self.module.memory) for bank in decides.banks]
         banks = [Range(i.ctypes.data, i.nbytes, 0, "constants", is_constant=True) for i in images]
         try:
-            totals = program.run(
-                launch.grid,
-                bound.params,
-                [*bound.ranges, *banks],
-                bound.shared_bytes,
-                launch.timeout if mode == "traffic" else max(launch.timeout, PATIENCE_SECONDS),
-                self.module.lines,
-                sample,
-                alike=alike,
-            )
+            return replace(bound, ranges=[*bound.ranges, *banks]).run(observer, sample)
         except NoCounts:
             raise
         except SimtError as error:
             told = getattr(error.finding, "message", error)
             raise NoCounts(f"its machine code did not run in the simulator: {told}") from error
-        return program.reader.counts(totals), totals
 
-    def _bind(self, launch: Launch) -> _Bound:
+    def bind(self, launch: Launch) -> BoundLaunch:
         """Check a launch and bind its arguments. Raises LaunchError."""
         check_launch(self.name, launch.grid, launch.block, self.parsed.max_threads)
         shared = self._shared_bytes(launch.shared_mem)
         if self.module.enable_cooperative_groups or self.is_cooperative:
             self._check_residency(launch, shared)
         self._check_clusters(launch.grid)
-        params, ranges = bind(self.parsed, self.storage, launch.args, self._names)
+        params, ranges = bind(self.parsed, self.storage, launch.args, self.parameter_names)
         ranges += self.module._ranges
         for packed in launch.args:
             if isinstance(packed, Packed):
                 ranges += packed.ranges
-        return _Bound(launch, params, ranges, shared)
+        return BoundLaunch(
+            self.native, launch, params, ranges, shared, partial(self._residents, launch, shared)
+        )
 
     def _check_clusters(self, grid: Dim3) -> None:
         """Check that clusters cover the grid. Raises LaunchError."""
@@ -547,36 +512,16 @@ class Kernel(AnyKernel):
                 f"{most} blocks, and let each do more of the work in a loop"
             )
 
-    def _program(self, launch: Launch, mode: Mode, sample: Sample | None = None) -> Program:
-        blocks = math.prod(launch.grid) if sample is None else len(sample.numbers)
-        is_brief = blocks * math.prod(launch.block) <= FEW_THREADS
-        key = launch.block, mode, max(launch.grid) > MOST_BLOCKS, is_brief
-        if key not in self._programs:
-            self._programs[key] = Program(self.parsed, self.storage, *key, self.module.ptx)
-        return self._programs[key]
-
-    def _run(
-        self,
-        program: Program,
-        bound: _Bound,
-        sample: Sample | None = None,
-        findings: list[Finding] | None = None,
-        record: Record | None = None,
-    ) -> Totals:
-        grid, timeout, source = bound.launch.grid, bound.launch.timeout, self.module.lines
-        what = (grid, bound.params, bound.ranges, bound.shared_bytes, timeout, source)
-        return program.run(*what, sample, findings, record, residents=partial(self._residents, bound))
-
-    def _residents(self, bound: _Bound) -> int:
+    def _residents(self, launch: Launch, shared_bytes: int) -> int:
         """Return how many blocks of a launch the GPU holds at once; at least one."""
-        gpu, threads = find_gpu(self.module.gpu), math.prod(bound.launch.block)
-        if math.prod(bound.launch.grid) <= gpu.multiprocessors:  # any kernel that can run has one on each
+        gpu, threads = find_gpu(self.module.gpu), math.prod(launch.block)
+        if math.prod(launch.grid) <= gpu.multiprocessors:  # any kernel that can run has one on each
             return gpu.multiprocessors
         try:
             registers = self.resources_for(gpu.arch).registers
         except (CompileError, OSError):  # as with a program's code for a newer GPU
             registers = USUAL_REGISTERS
-        fits = occupancy(gpu, threads, registers, bound.shared_bytes)
+        fits = occupancy(gpu, threads, registers, shared_bytes)
         return max(1, fits.blocks * gpu.multiprocessors)
 
     def _shared_bytes(self, dynamic: int) -> int:

@@ -107,7 +107,7 @@ def ipython(monkeypatch):
 @pytest.fixture
 def optimised(monkeypatch):
     """Small launches, too, run the optimised code that large ones do."""
-    monkeypatch.setattr("simt.module.FEW_THREADS", 0)
+    monkeypatch.setattr("simt.run.machine.FEW_THREADS", 0)
 
 
 @pytest.fixture

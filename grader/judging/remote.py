@@ -38,6 +38,7 @@ from simt.common.occupancy import DEFAULT_GPU
 from simt.common.occupancy import gpu as find_gpu
 from simt.compiler.nvrtc import Resources
 from simt.counters.profile import LaunchContext, Profile, Site
+from simt.findings import Finding
 from simt.kernel import PATIENCE_SECONDS, Blocks, Launch, Size, launch_of
 from simt.launch.sample import Sample
 from simt.module import AnyKernel
@@ -45,7 +46,6 @@ from simt.programs.program import SECONDS, AnyProgram, Mode, OnText, Outcome
 from simt.programs.recording import record_of
 from simt.programs.toolkit import NoCompiler
 from simt.ptx import Instruction
-from simt.sanitizer.findings import Finding
 from simt.timing.limits import Limit
 from simt.timing.prediction import NoPrediction, Prediction
 
@@ -205,15 +205,18 @@ class RemoteKernel(AnyKernel):
     def __init__(self, module: RemoteModule, name: str, number: int) -> None:
         self.module, self.name, self._number = module, name, number
 
-    def _launch(self, launch: Launch) -> None:
+    def run_launch(self, launch: Launch) -> None:
+        """Run a launch; see AnyKernel."""
         self._do("launch", launch)
 
-    def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[Finding]:
+    def check_launch(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[Finding]:
+        """Check a launch; see AnyKernel."""
         reply = self._do("check", launch, tools=list(tools), blocks=blocks)
         with _forged_is_stopped():
             return [_finding(each) for each in reply["findings"]]
 
-    def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> Profile:
+    def profile_launch(self, launch: Launch, blocks: Blocks, gpu: str) -> Profile:
+        """Count a launch; see AnyKernel."""
         # Of the instructions behind the counts only the opcodes and lines come here, and no machine code.
         reply = self._do("profile", launch, gpu=gpu, blocks=blocks)
         with _forged_is_stopped():

@@ -76,7 +76,7 @@ def check(exercise: str, kernel: Answer | None = None) -> Feedback:
         told = f"The cell of {exercise} was changed after it ran (line {line}). Run it again, then check."
         return chosen.not_judged(AS_IT_RAN, told)
     try:
-        judged = alone.as_graded(exercise, answer(exercise))
+        judged = alone.as_graded(chosen, answer(exercise))
         with step_by_step(exercise) as step:
             feedback = chosen.judge(judged, step=step)
         if feedback.failure:

@@ -11,7 +11,7 @@ from typing import Any
 from IPython.utils.capture import capture_output
 
 from labkit import magic
-from labkit.course.exercise import Answer
+from labkit.course.exercise import Answer, Exercise
 from labkit.course.notebooks import catalog
 from labkit.course.setups import needed, setups
 from labkit.magic import Run
@@ -26,23 +26,23 @@ class NotAlone(SimtError):
     """The cell of an answer does not run by itself; the message tells the student why."""
 
 
-def as_graded(exercise: str, answer: Answer) -> Answer:
+def as_graded(exercise: Exercise, answer: Answer) -> Answer:
     """Return an answer as the grader has it. Raises NotAlone."""
-    run = magic.runs.get(exercise)
+    run = magic.runs.get(exercise.id)
     if run is None or not run.python:
         return answer
     values: dict[str, Any] = {"__name__": "__main__"}
     values |= {name: value for name, value in _of_notebook().items() if name in _OF_IPYTHON}
     try:
         with capture_output():
-            for statement in needed(_relied_on(exercise), run.python):
+            for statement in needed(_relied_on(exercise.id), run.python):
                 if not statement.startswith("%"):
                     exec(statement, values)
-            alone: Any = magic.run_python(run.python, run.file, values, exercise)
+            alone: Any = magic.run_python(run.python, run.file, values, exercise.function)
     except Exception as error:
         told = f"{type(error).__name__}: {error}"
         raise NotAlone(
-            f"Run by itself, the cell of {exercise} ends in\n{_line(error, run)}{told}{missing(told)}"
+            f"Run by itself, the cell of {exercise.id} ends in\n{_line(error, run)}{told}{missing(told)}"
         ) from None
     found: Answer = alone
     return found

@@ -88,7 +88,8 @@ class Exercise:
         Exercise("02.1", "The naive product", 2).asks(right_on(…), no_finding(…))
 
     `magic` is that of its answer cell: cuda for a kernel, c for a C function, answer for one in Python,
-    program for a whole program.
+    program for a whole program. `function` is the name that the answer's function has where it may not be
+    the last one in its cell.
     `given` is the number of criteria, from the first, that are met by what a student starts from: the
     released cell, or the answer of an earlier exercise that is to be copied.
     """
@@ -99,6 +100,7 @@ class Exercise:
     criteria: tuple[Criterion, ...] = ()
     magic: str = "cuda"
     given: int = 0
+    function: str = ""
 
     def asks(self, *criteria: Criterion) -> "Exercise":
         """Return this exercise with criteria, in the order of judging."""

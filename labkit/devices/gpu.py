@@ -253,7 +253,8 @@ class Kernel(simt.AnyKernel):
         except SimtError:
             return True
 
-    def _launch(self, launch: Launch) -> None:
+    def run_launch(self, launch: Launch) -> None:
+        """Run a launch; see AnyKernel."""
         self(launch.grid, launch.block, launch.args, launch.shared_mem, launch.timeout)
 
     def _prepare(self, launch: Launch) -> "_Ready":
@@ -267,11 +268,13 @@ class Kernel(simt.AnyKernel):
         self._copy_variables()
         return replace(launch, args=twins.on_host(launch.args))
 
-    def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> simt.Profile:
-        return self.simulated._profile(launch, blocks, gpu)
+    def profile_launch(self, launch: Launch, blocks: Blocks, gpu: str) -> simt.Profile:
+        """Count a launch; see AnyKernel."""
+        return self.simulated.profile_launch(launch, blocks, gpu)
 
-    def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[simt.Finding]:
-        return self.simulated._check(launch, tools, blocks)
+    def check_launch(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[simt.Finding]:
+        """Check a launch; see AnyKernel."""
+        return self.simulated.check_launch(launch, tools, blocks)
 
     def resources_for(self, arch: str) -> Resources:
         """Return the registers and memory that the kernel needs on an architecture such as `sm_90`."""

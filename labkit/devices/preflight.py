@@ -109,13 +109,13 @@ def rehearse(kernel: simt.Kernel, launch: Launch) -> None:
     """
     blocks = choose_blocks(launch.grid)
     with redirect_stdout(StringIO()):  # the kernel prints only on the GPU
-        findings = kernel._check(replace(launch, timeout=SECONDS), TOOLS, blocks)
+        findings = kernel.check_launch(replace(launch, timeout=SECONDS), TOOLS, blocks)
         if [finding.tool for finding in findings] == ["timeout"]:
             if kernel.is_cooperative:  # all blocks of the grid ran, and have seen no mistake so far
                 return
             (x, y, _), (i, j, k) = launch.grid, findings[0].block
             number = i + x * (j + y * k)
-            findings = kernel._check(launch, TOOLS, [number])
+            findings = kernel.check_launch(launch, TOOLS, [number])
     if not findings:
         return
     first, error = findings[0], ERRORS.get(findings[0].kind, SimtError)

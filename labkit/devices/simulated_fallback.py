@@ -57,9 +57,10 @@ class Kernel(simt.Kernel):
         """Return the library whose arrays it takes."""
         return import_module("cupy")
 
-    def _launch(self, launch: Launch) -> None:
+    def run_launch(self, launch: Launch) -> None:
+        """Run a launch; its arrays on a GPU get what it writes."""
         on_host = self._for_simulator(launch)
-        super()._launch(on_host)
+        super().run_launch(on_host)
         for there, here in zip(launch.args, on_host.args, strict=True):
             if isinstance(there, TensorMap) and isinstance(here, TensorMap):
                 there, here = there.array, here.array

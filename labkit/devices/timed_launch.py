@@ -46,7 +46,7 @@ def contents_decide(kernel: simt.AnyKernel, gpu: str) -> bool:
     """Say whether the contents of arrays decide which machine code runs, or where."""
     if not isinstance(kernel, simt.Kernel):
         return True
-    return kernel._lifted(kernel.sass(gpu).code, keeps_traffic=True).needs_contents
+    return kernel.lifted(kernel.sass(gpu).code, keeps_traffic=True).needs_contents
 
 
 def launched(seen: LaunchLog, calls: int) -> Launched | None:

@@ -18,6 +18,8 @@ from simt import AnyKernel, Kernel
 from simt.common.errors import SimtError
 from simt.common.occupancy import gpu as find_gpu
 from simt.kernel import PATIENCE_SECONDS, Launch, Predicted, Size, launch_of
+from simt.launch.sample import choose_sample
+from simt.run.observer import Observer
 from simt.timing import work
 from simt.timing.prediction import predict_launch
 from simt.timing.sample import plan
@@ -102,7 +104,7 @@ def tried(
     written, count = [], 0
     for group in (blocks, *([number] for number in alone), together):
         here.module.restart()
-        here.run_blocks(launch, group)
+        here.bind(launch).run(Observer(), choose_sample(group, launch.grid))
         places = _written(out)
         written.append((places, out[places]))
         out[places] = 0

@@ -14,8 +14,8 @@ from simt.analysis.layout import STRIDE
 from simt.code import abi
 from simt.common.errors import BarrierError, InvalidAccess, SimtError
 from simt.common.limits import WARP
+from simt.findings import Access, Diagnosis
 from simt.ptx import Instruction, Kernel
-from simt.sanitizer.findings import Access, Diagnosis
 
 
 @dataclass
@@ -76,7 +76,10 @@ class Cluster:
 
 
 class Watcher(Protocol):
-    """What a checked run adds: it is told what happens, in order."""
+    """What an observer may add: it is told what happens, in order."""
+
+    def watched(self, host: Host, call: Call) -> None:
+        """Take what generated code tells of accesses, products and fences."""
 
     def begin(self, cluster: Cluster) -> None:
         """Note that a cluster starts."""

@@ -120,7 +120,7 @@ class Frame(ctypes.Structure):
         ("z", ctypes.c_int32),
         ("shared", ctypes.c_void_p),
         ("counters", ctypes.c_void_p),  # one Counter per instruction
-        ("visits", ctypes.c_void_p),  # one Visits per basic block; in a traced run, one Visit per visit
+        ("visits", ctypes.c_void_p),  # one Visits per basic block
         ("votes", ctypes.c_int32),  # lanes whose predicate held at the last __syncthreads_count/and/or
         ("voted", ctypes.c_int32),  # of the whole block: threads whose predicate held,
         ("voters", ctypes.c_int32),  # of how many
@@ -163,12 +163,6 @@ class Visits(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("full", "partial", "lanes")]
 
 
-class Visit(ctypes.Structure):
-    """One step of a traced run: a basic block, the lanes that ran it as a bit mask, and their warp."""
-
-    _fields_ = [(name, ctypes.c_int64) for name in ("block", "lanes", "warp")]
-
-
 class Touch(ctypes.Structure):
     """One line of 128 bytes that a request touches: `line` is its address / 128.
 
@@ -191,7 +185,7 @@ def _types(structure: Record) -> ir.LiteralStructType:
 
 TYPES: dict[Record, ir.LiteralStructType] = {
     structure: _types(structure)
-    for structure in (Launch, Range, Frame, Counter, Usual, Visits, Visit, Touch, Texture)
+    for structure in (Launch, Range, Frame, Counter, Usual, Visits, Touch, Texture)
 }
 
 

@@ -11,9 +11,9 @@ from simt.analysis.accesses import Access
 from simt.analysis.lanes import VARYING
 from simt.code.abi import I1, I32, POINTER, Value
 from simt.code.checked_access import entry_slot
+from simt.code.emitter import Emitter
 from simt.code.instructions import Kind, find, half, intrinsic
 from simt.code.loadstore import checked_addresses, stored
-from simt.code.observe import Observer
 from simt.code.warp import Warp
 from simt.common.limits import WARP
 from simt.ptx import Instruction, unknown
@@ -29,11 +29,11 @@ _LLVM = {
 }
 
 
-def emit(w: Warp, observer: Observer, instruction: Instruction, access: Access, stopped: ir.Block) -> None:
+def emit(w: Warp, emitter: Emitter, instruction: Instruction, access: Access, stopped: ir.Block) -> None:
     """Check the addresses, then loop over the active lanes, lowest first."""
     kind = Kind(instruction.type)
     operands = stored(w, access, kind)
-    addresses, mask = checked_addresses(w, observer, instruction, access, operands, stopped)
+    addresses, mask = checked_addresses(w, emitter, instruction, access, operands, stopped)
     old = entry_slot(w.b, ir.VectorType(kind.llvm, WARP))
     w.b.store(ir.Constant(old.allocated_type, None), old)
     remaining = entry_slot(w.b, I32)
@@ -51,7 +51,7 @@ def emit(w: Warp, observer: Observer, instruction: Instruction, access: Access, 
     w.b.store(w.b.and_(left, w.b.sub(left, ir.Constant(I32, 1))), remaining)
     w.b.branch(head)
     w.continue_in(after)
-    observer.after(instruction, access, addresses, mask)
+    emitter.after(instruction, access, addresses, mask)
     for register in instruction.results:
         w.write(register, w.b.load(old, typ=old.allocated_type), VARYING, w.guard(instruction))
 

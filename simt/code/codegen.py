@@ -3,7 +3,7 @@
     i32 warp(ptr launch, ptr frame, i32 resume)   the barrier it waits at (1, 2, ...), ENDED or STOPPED
 
 Each basic block is made twice. The fast code jumps to the careful code at an access whose range check fails,
-and the careful code continues to the block's end. An Observer emits what counted and checked runs add; their
+and the careful code continues to the block's end. An Emitter emits what counted and checked runs add; their
 fast code is for whole warps only.
 """
 
@@ -18,8 +18,8 @@ from simt.code import atomics, crosslane, instructions, loadstore
 from simt.code.abi import I32, I64, Value
 from simt.code.control import Control
 from simt.code.convergence import Convergence
+from simt.code.emitter import Emitter
 from simt.code.instructions import Kind, constant
-from simt.code.observe import Observer
 from simt.code.outline import Outlines
 from simt.code.parking import Parking
 from simt.code.vectors import broadcast, count_of, element_type, vector_type
@@ -27,23 +27,23 @@ from simt.code.warp import Warp
 from simt.ptx import Instruction, Register, Vector, unknown
 
 
-def warp_function(module: ir.Module, flow: Flow, layout: Layout, observer: Observer) -> ir.Function:
+def warp_function(module: ir.Module, flow: Flow, layout: Layout, emitter: Emitter) -> ir.Function:
     """Add the function to `module`. Raises SimtError for an instruction that the simulator does not know."""
-    return _Code(Warp(module, flow, layout), observer).w.function
+    return _Code(Warp(module, flow, layout), emitter).w.function
 
 
 class _Code:
-    def __init__(self, warp: Warp, observer: Observer) -> None:
-        self.w, self.observer = warp, observer
-        observer.attach(warp)
-        self.control = _control(warp)(warp, observer)
-        self.outlines = Outlines(warp, observer, self._outlined)
+    def __init__(self, warp: Warp, emitter: Emitter) -> None:
+        self.w, self.emitter = warp, emitter
+        emitter.attach(warp)
+        self.control = _control(warp)(warp, emitter)
+        self.outlines = Outlines(warp, emitter, self._outlined)
         self.control.enter()
         for index, block in enumerate(warp.flow.blocks):
             warp.index = index
             self._block(block)
         self.control.finish()
-        observer.finish()
+        emitter.finish()
         self.outlines.finish()
 
     def _block(self, block: Block) -> None:
@@ -57,13 +57,13 @@ class _Code:
             self._in_place(block, body, accesses, end)
         w.continue_in(end)
         if block.last and block.last.ends_block:
-            self.observer.reads(block.last)
+            self.emitter.reads(block.last)
         self.control.end(block)
 
     def _calls(self, block: Block, body: list[Instruction], accesses: Accesses, end: ir.Block) -> None:
         """Emit a call that runs the block's instructions one by one."""
         w = self.w
-        if self.observer.whole_warps:
+        if self.emitter.whole_warps:
             partial = self._part_whole_warps(block)
             together = w.new_block("together")
             w.b.branch(together)
@@ -71,7 +71,7 @@ class _Code:
             w.b.branch(together)
             w.continue_in(together)
         else:
-            self.observer.enter(block, whole=False)
+            self.emitter.enter(block, whole=False)
         first = len(self.outlines.words)
         for position, instruction in enumerate(body):
             self.outlines.add(instruction, accesses.at.get(position))
@@ -80,21 +80,21 @@ class _Code:
     def _outlined(self, instruction: Instruction, access: Access | None, stopped: ir.Block) -> None:
         """Emit an instruction in a function of its own: an access has its fast form and its careful one."""
         w = self.w
-        self.observer.reads(instruction)
+        self.emitter.reads(instruction)
         if access is None:
             self._instruction(instruction)
             return
         end = w.new_block("end")
-        if access.has_fast_form and self.observer.takes(instruction, access):
+        if access.has_fast_form and self.emitter.takes(instruction, access):
             look, fast, careful = (w.new_block(name) for name in ("look", "fast", "careful"))
-            if self.observer.whole_warps:
+            if self.emitter.whole_warps:
                 w.b.cbranch(w.b.icmp_unsigned("==", w.active(), ir.Constant(I32, -1)), look, careful)
             else:
                 w.b.branch(look)
             w.continue_in(look)
             w.b.cbranch(loadstore.all_in_range(w, access), fast, careful).set_weights([1000, 1])
             w.continue_in(fast)
-            loadstore.fast(w, self.observer, instruction, access)
+            loadstore.fast(w, self.emitter, instruction, access)
             w.b.branch(end)
             w.continue_in(careful)
         self._carefully(instruction, access, stopped)
@@ -104,7 +104,7 @@ class _Code:
     def _carefully(self, instruction: Instruction, access: Access, stopped: ir.Block) -> None:
         """Emit an access with a check of every lane."""
         emit = atomics.emit if access.is_atomic else loadstore.carefully
-        emit(self.w, self.observer, instruction, access, stopped)
+        emit(self.w, self.emitter, instruction, access, stopped)
 
     def _in_place(self, block: Block, body: list[Instruction], accesses: Accesses, end: ir.Block) -> None:
         """Emit the block's instructions one after the other, in fast and in careful code."""
@@ -112,10 +112,10 @@ class _Code:
         leaves: dict[int, ir.Block] = {}
         if not block.elsewhere and not block.may_have_exited:
             w.b.store(w.full_mask, w.mask)  # all lanes are together, so LLVM can drop the masks
-        if self.observer.whole_warps:
+        if self.emitter.whole_warps:
             leaves[0] = self._part_whole_warps(block)
         else:
-            self.observer.enter(block, whole=False)
+            self.emitter.enter(block, whole=False)
         self._fast_code(body, accesses, end, leaves)
         if leaves:
             self._careful_code(body, accesses, leaves, end)
@@ -126,11 +126,11 @@ class _Code:
         whole, partial, careful = (w.new_block(name) for name in ("whole", "partial", "careful"))
         w.b.cbranch(w.b.icmp_unsigned("==", w.active(), ir.Constant(I32, -1)), whole, partial)
         w.continue_in(partial)
-        self.observer.enter(block, whole=False)
+        self.emitter.enter(block, whole=False)
         w.b.branch(careful)
         w.continue_in(whole)
         w.b.store(ir.Constant(I32, -1), w.mask)
-        self.observer.enter(block, whole=True)
+        self.emitter.enter(block, whole=True)
         return careful
 
     def _fast_code(
@@ -140,11 +140,11 @@ class _Code:
         w = self.w
         for position, instruction in enumerate(body):
             access = accesses.at.get(position)
-            self.observer.reads(instruction)
+            self.emitter.reads(instruction)
             if access is None:
                 self._instruction(instruction)
                 continue
-            is_fast = access.has_fast_form and self.observer.takes(instruction, access)
+            is_fast = access.has_fast_form and self.emitter.takes(instruction, access)
             if (access.is_first or not is_fast) and position not in leaves:
                 leaves[position] = w.new_block("careful")
             if not is_fast:
@@ -156,7 +156,7 @@ class _Code:
                     [1000, 1]
                 )
                 w.continue_in(following)
-            loadstore.fast(w, self.observer, instruction, access)
+            loadstore.fast(w, self.emitter, instruction, access)
         w.b.branch(end)
 
     def _careful_code(
@@ -170,7 +170,7 @@ class _Code:
                 w.b.branch(entries[position])
                 w.continue_in(entries[position])
             access = accesses.at.get(position)
-            self.observer.reads(instruction)
+            self.emitter.reads(instruction)
             if access is None:
                 self._instruction(instruction)
             else:
@@ -180,7 +180,7 @@ class _Code:
     def _instruction(self, instruction: Instruction) -> None:
         """Emit an instruction that is not an access and does not end a block."""
         name = instruction.parts[0]
-        self.observer.step(instruction)
+        self.emitter.step(instruction)
         if name == "ld":
             loadstore.load_parameter(self.w, instruction)
         elif emit := crosslane.find(instruction):

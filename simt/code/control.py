@@ -9,7 +9,7 @@ from simt.analysis.blocks import Block
 from simt.analysis.lanes import UNIFORM
 from simt.code import abi, checked_access
 from simt.code.abi import I32, ZERO, Frame, Launch, Value, field, load_field, load_stop
-from simt.code.observe import Observer
+from simt.code.emitter import Emitter
 from simt.code.vectors import mask_of
 from simt.code.warp import Warp
 from simt.ptx import Instruction
@@ -18,8 +18,8 @@ from simt.ptx import Instruction
 class Control:
     """Emits control flow. `starts` are the LLVM blocks of the basic blocks; `stopped` ends a launch."""
 
-    def __init__(self, warp: Warp, observer: Observer) -> None:
-        self.w, self.observer = warp, observer
+    def __init__(self, warp: Warp, emitter: Emitter) -> None:
+        self.w, self.emitter = warp, emitter
         self.starts = [warp.new_block(f"block{i}") for i in range(len(warp.flow.blocks))]
         self.stopped = warp.new_block("stopped")
         ir.IRBuilder(self.stopped).ret(ir.Constant(I32, abi.STOPPED))
@@ -79,7 +79,7 @@ class Control:
             return
         mask, taken_mask = w.active(), mask_of(w.b, predicate)
         taken, not_taken = w.b.and_(mask, taken_mask), w.b.and_(mask, w.b.not_(taken_mask))
-        self.observer.part(last, taken, not_taken)
+        self.emitter.part(last, taken, not_taken)
         self._add_waiting(other, not_taken)
         self._add_waiting(target, taken)
         self._next([*target, *other], may_be_last=not target)
@@ -163,7 +163,7 @@ class Control:
             checked_access.report(b, w.launch, w.frame, abi.PARTED_AT_BARRIER, w.site(barrier), elsewhere)
             b.branch(self.stopped)
             w.continue_in(together)
-        self.observer.barrier(barrier)
+        self.emitter.barrier(barrier)
         self._arrive(barrier)
 
     def _arrive(self, barrier: Instruction) -> None:
@@ -187,7 +187,7 @@ class Control:
         register = barrier.results
         if not barrier.votes or not register or register[0].name not in w.types:
             return
-        self.observer.resume(barrier)
+        self.emitter.resume(barrier)
         voted, voters = (load_field(b, Frame, w.frame, name) for name in ("voted", "voters"))
         if "popc" in barrier.parts:
             value: Value = voted

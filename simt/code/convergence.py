@@ -11,8 +11,8 @@ from simt.analysis.convergence import Groups, meeting_place
 from simt.code import abi, checked_access
 from simt.code.abi import I1, I8, I32, ZERO, Value
 from simt.code.control import Control
+from simt.code.emitter import Emitter
 from simt.code.instructions import Kind, intrinsic
-from simt.code.observe import Observer
 from simt.code.vectors import mask_of
 from simt.code.warp import Warp
 from simt.common.limits import WARP
@@ -22,8 +22,8 @@ from simt.ptx import Instruction
 class Convergence(Control):
     """Emits control flow for groups of lanes."""
 
-    def __init__(self, warp: Warp, observer: Observer) -> None:
-        super().__init__(warp, observer)
+    def __init__(self, warp: Warp, emitter: Emitter) -> None:
+        super().__init__(warp, emitter)
         flow = warp.flow
         assert isinstance(flow, Groups)
         self.flow = flow

@@ -9,9 +9,9 @@ from simt.analysis.lanes import UNIFORM, VARYING, Shape, absorbed
 from simt.code import checked_access
 from simt.code.abi import I8, I32, I64, POINTER, ZERO, Value, load_stop
 from simt.code.addresses import bounds, lane_addresses, where
+from simt.code.emitter import Emitter, ObservedAccess
 from simt.code.instructions import Kind
 from simt.code.memory import Where, in_range, load, store
-from simt.code.observe import ObservedAccess, Observer
 from simt.code.vectors import group_value, vector_type
 from simt.code.warp import Warp
 from simt.common.limits import WARP
@@ -39,9 +39,9 @@ def all_in_range(w: Warp, access: Access) -> Value:
     return in_range(w.b, where(w, access), first, end, low, high, access.alignment, w.active())
 
 
-def fast(w: Warp, observer: Observer, instruction: Instruction, access: Access) -> None:
+def fast(w: Warp, emitter: Emitter, instruction: Instruction, access: Access) -> None:
     """Emit an access whose range has been checked."""
-    observer.fast(instruction, access)
+    emitter.fast(instruction, access)
     place, mask, kind = where(w, access), w.active(instruction), Kind(instruction.type)
     if access.is_store:
         store(w.b, place, stored(w, access, kind), access.size, access.offsets, mask)
@@ -52,7 +52,7 @@ def fast(w: Warp, observer: Observer, instruction: Instruction, access: Access) 
 
 def checked_addresses(
     w: Warp,
-    observer: Observer,
+    emitter: Emitter,
     instruction: Instruction,
     access: Access,
     values: list[Value],
@@ -64,29 +64,27 @@ def checked_addresses(
     """
     b, addresses, mask, site = w.b, lane_addresses(w, access), w.active(instruction), w.site(instruction)
     writes = instruction.family.writes
-    check = checked_access.check_function(w.function.module, access.space, writes, w.layout, observer.stops)
+    check = checked_access.check_function(w.function.module, access.space, writes, w.layout, emitter.stops)
     valid = b.call(check, [w.launch, w.frame, addresses, mask, site, ir.Constant(I64, access.alignment)])
-    observer.careful(ObservedAccess(b, w.launch, w.frame, access, addresses, valid, site, values, mask))
-    if observer.stops:
+    emitter.careful(ObservedAccess(b, w.launch, w.frame, access, addresses, valid, site, values, mask))
+    if emitter.stops:
         _leave_unless(w, b.icmp_unsigned("==", valid, mask), stopped)
     return addresses, valid
 
 
-def carefully(
-    w: Warp, observer: Observer, instruction: Instruction, access: Access, stopped: ir.Block
-) -> None:
+def carefully(w: Warp, emitter: Emitter, instruction: Instruction, access: Access, stopped: ir.Block) -> None:
     """Check each active lane in a function; then gather or scatter."""
     kind, shape = Kind(instruction.type), absorbed(access.shape)
     if not access.is_store and len(access.items) == 1:
-        function = _load_function(w, observer, access, kind, shape.group)
+        function = _load_function(w, emitter, access, kind, shape.group)
         arguments = [lane_addresses(w, access), w.active(instruction), w.site(instruction)]
         value = w.b.call(function, [w.launch, w.frame, *arguments])
-        if observer.stops:
+        if emitter.stops:
             _leave_unless(w, w.b.icmp_unsigned("==", load_stop(w.b, w.launch), ZERO), stopped)
         _write_loaded(w, instruction, access, [value], shape)
         return
     values = stored(w, access, kind) if access.is_store else []
-    addresses, mask = checked_addresses(w, observer, instruction, access, values, stopped)
+    addresses, mask = checked_addresses(w, emitter, instruction, access, values, stopped)
     lanes, offsets = Where(addresses, VARYING), [offset - access.offsets[0] for offset in access.offsets]
     if access.is_store:
         store(w.b, lanes, values, access.size, offsets, mask)
@@ -96,7 +94,7 @@ def carefully(
     _write_loaded(w, instruction, access, values, shape)
 
 
-def _load_function(w: Warp, observer: Observer, access: Access, kind: Kind, group: int) -> ir.Function:
+def _load_function(w: Warp, emitter: Emitter, access: Access, kind: Kind, group: int) -> ir.Function:
     """Define T load(launch, frame, <32 x i64> addresses, i32 mask, i32 site): a checked load of one item.
 
     It returns one value per group of lanes. It is a function because careful code seldom runs and should be
@@ -109,10 +107,10 @@ def _load_function(w: Warp, observer: Observer, access: Access, kind: Kind, grou
     def emit(function: ir.Function) -> None:
         launch, frame, addresses, mask, site = function.args
         b = ir.IRBuilder(function.append_basic_block("entry"))
-        check = checked_access.check_function(module, access.space, False, w.layout, observer.stops)
+        check = checked_access.check_function(module, access.space, False, w.layout, emitter.stops)
         valid = b.call(check, [launch, frame, addresses, mask, site, ir.Constant(I64, access.size)])
-        observer.careful(ObservedAccess(b, launch, frame, access, addresses, valid, site, [], mask))
-        if observer.stops:
+        emitter.careful(ObservedAccess(b, launch, frame, access, addresses, valid, site, [], mask))
+        if emitter.stops:
             with b.if_then(b.icmp_unsigned("!=", valid, mask), likely=False):
                 b.ret(ir.Constant(result, None))
         (values,) = load(b, Where(addresses, VARYING), kind.llvm, access.size, [0], valid)

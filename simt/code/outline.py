@@ -16,7 +16,7 @@ from llvmlite import ir
 from simt.analysis.accesses import Access
 from simt.code.abi import I1, I8, I32, I64, POINTER, Value, fill, table
 from simt.code.checked_access import defined_once
-from simt.code.observe import Observer
+from simt.code.emitter import Emitter
 from simt.code.warp import Inside, Warp
 from simt.ptx import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
 
@@ -46,8 +46,8 @@ class _Row:
 class Outlines:
     """The functions and rows of one kernel; `emit` writes an instruction, and goes to a block if it stops."""
 
-    def __init__(self, w: Warp, observer: Observer, emit: Emit) -> None:
-        self.w, self.observer, self.emit = w, observer, emit
+    def __init__(self, w: Warp, emitter: Emitter, emit: Emit) -> None:
+        self.w, self.emitter, self.emit = w, emitter, emit
         self.functions: dict[tuple[object, ...], tuple[int, Instruction]] = {}
         self.made: list[ir.Function] = []
         self.words = array("i")
@@ -68,7 +68,7 @@ class Outlines:
             self.made.append(self._function(instruction, access, row))
         number, first = self.functions[kind]
         if access is not None:
-            self.observer.alike(instruction, first)
+            self.emitter.alike(instruction, first)
         values = [row.offset or 0, *(number.value for number in row.numbers)]
         words = array("q", [(value + (1 << 63)) % (1 << 64) - (1 << 63) for value in values])
         length = _HEAD + 2 * len(words) + len(row.registers) + len(row.observed)
@@ -106,7 +106,7 @@ class Outlines:
         ir.IRBuilder(done).ret(ir.Constant(I1, 0))
 
     def _row(self, instruction: Instruction, access: Access | None) -> _Row:
-        w, flow, row = self.w, self.w.flow, _Row([instruction.parts, self.observer.kind(instruction)])
+        w, flow, row = self.w, self.w.flow, _Row([instruction.parts, self.emitter.kind(instruction)])
         has_plain_numbers = instruction.parts[0] in _PLAIN_NUMBERS.get(instruction.type[:1], ())
 
         def fits(number: Immediate) -> bool:
@@ -149,7 +149,7 @@ class Outlines:
             row.kind += [access.range, access.space]
         if instruction.family.names_lanes:
             row.kind.append(flow.blocks[w.index].elsewhere)
-        row.observed = self.observer.words(instruction)
+        row.observed = self.emitter.words(instruction)
         return row
 
     def _function(self, instruction: Instruction, access: Access | None, row: _Row) -> ir.Function:

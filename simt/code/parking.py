@@ -14,8 +14,8 @@ from simt.analysis.blocks import Block
 from simt.code import abi, checked_access
 from simt.code.abi import I8, I32, I64, ZERO, Value
 from simt.code.control import Control
+from simt.code.emitter import Emitter
 from simt.code.instructions import Kind, intrinsic
-from simt.code.observe import Observer
 from simt.code.vectors import lanes_of
 from simt.code.warp import Warp
 from simt.common.limits import WARP
@@ -28,8 +28,8 @@ _LAST, _COUNT = 1, 2  # words beside the parked lanes: those that came last, and
 class Parking(Control):
     """Emits control flow in which lanes park."""
 
-    def __init__(self, warp: Warp, observer: Observer) -> None:
-        super().__init__(warp, observer)
+    def __init__(self, warp: Warp, emitter: Emitter) -> None:
+        super().__init__(warp, emitter)
         layout, b = warp.layout, warp.b
         self.spins, self.gathers, self.meetings = layout.spins, layout.gathers, layout.meetings
         self.released: dict[int, ir.Block] = {}  # by place: where its lanes go on together
@@ -135,7 +135,7 @@ class Parking(Control):
         w.continue_in(alone)
         self._pass_together()
         w.b.store(ZERO, self._are_apart())
-        self.observer.barrier(barrier)
+        self.emitter.barrier(barrier)
         self._arrive(barrier)
 
     def _parted(self, barrier: Instruction, elsewhere: Value) -> None:

@@ -28,7 +28,7 @@ class Inside:
 
     `row` is the address of the instruction's words. The others are numbers of words: of the offset of its
     address, of its plain numbers (by identity), of the places of its registers in the frame, and of what the
-    observer has noted.
+    emitter has noted.
     """
 
     row: abi.Value

@@ -8,6 +8,7 @@ Rules: Nsight Compute documentation, "Memory Tables"; CUDA C++ Programming Guide
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,15 +17,17 @@ from llvmlite import ir
 from simt.analysis.accesses import Access
 from simt.analysis.blocks import Block
 from simt.analysis.lanes import absorbed
+from simt.analysis.strides import strides
 from simt.code import abi
 from simt.code.addresses import where
 from simt.code.checked_access import LANES_64, defined_once, shared_bounds
+from simt.code.emitter import Emitter, ObservedAccess
 from simt.code.instructions import constant, intrinsic
-from simt.code.observe import ObservedAccess, Observer
 from simt.code.vectors import broadcast, element, expanded, reshaped
 from simt.code.warp import Warp
 from simt.common.limits import WARP
 from simt.counters.banks import BANK_BYTES, BANKS, bank_conflicts, count_bank_conflicts
+from simt.counters.counts import Facts, Reader, Totals
 from simt.counters.sectors import (
     FIVE,
     ONE,
@@ -37,9 +40,11 @@ from simt.counters.sectors import (
 )
 from simt.counters.visits_per_line import meeting
 from simt.ptx import Instruction
+from simt.run.observer import LaunchRun, Observer
+from simt.run.worker import Worker
 
 
-class Counting(Observer):
+class CountingEmitter(Emitter):
     """Adds to the counters of each instruction and to the visits of each basic block."""
 
     whole_warps = True
@@ -61,6 +66,10 @@ class Counting(Observer):
     def finish(self) -> None:
         """Fill in the table of what the usual accesses cost."""
         abi.fill(self.usual, abi.I8, bytearray(self.known.tobytes()))
+
+    def facts(self) -> Facts:
+        """Return what the usual accesses cost, and the strides between lanes."""
+        return Facts(self.known, strides(self.w.kernel, self.w.flow))
 
     def enter(self, block: Block, whole: bool) -> None:
         """Count that a warp enters a block, whole or in part."""
@@ -249,3 +258,53 @@ def _count_function(module: ir.Module, space: str) -> ir.Function:
         b.ret_void()
 
     return defined_once(module, name, ir.FunctionType(ir.VoidType(), arguments), emit)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What one worker's counted code fills; `visits` has one table for all warps, or one for each."""
+
+    counters: np.ndarray
+    visits: np.ndarray
+
+
+class Counting(Observer[Totals]):
+    """Counts a run; the result is its totals."""
+
+    name = "counted"
+    emitter: type[Emitter] = CountingEmitter
+    by_warp = True  # does each warp of a block have visits of its own?
+
+    def attach(self, run: LaunchRun, worker: Worker) -> None:
+        """Give a worker counters at zero."""
+        if worker.observed is None:
+            worker.observed = self._tables(run, worker)
+        tables: Tables = worker.observed
+        tables.counters.fill(0)
+        tables.visits.fill(0)
+
+    def _tables(self, run: LaunchRun, worker: Worker) -> Tables:
+        """Make a worker's counters, and tell its warps where they are."""
+        warps = run.compiled.warps if self.by_warp else 1
+        counters = np.zeros((len(run.kernel.code), len(abi.Counter._fields_)), np.int64)
+        visits = np.zeros((warps, len(run.compiled.blocks), len(abi.Visits._fields_)), np.int64)
+        for head in worker.heads:
+            head.counters = counters.ctypes.data
+            head.visits = visits[head.warp % warps].ctypes.data
+        return Tables(counters, visits)
+
+    def finish(self, run: LaunchRun) -> None:
+        """Add up what the workers have counted."""
+        self.result = self.totals(run)
+
+    def totals(self, run: LaunchRun) -> Totals:
+        """Return the sums over all workers."""
+        if "reader" not in run.memo:
+            run.memo["reader"] = Reader(run.kernel.code, run.compiled)
+        tables: list[Tables] = [worker.observed for worker in run.workers]
+        return Totals(
+            run.memo["reader"],
+            np.sum([each.counters for each in tables], axis=0),
+            np.sum([each.visits for each in tables], axis=0),
+            [each.counters[:, -1].copy() for each in tables] if self.by_warp else [],
+        )

@@ -1,5 +1,7 @@
 """Turn the totals of a counted run into the counts of each instruction that a profile needs."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,25 +12,6 @@ from simt.code.compiled import Compiled
 from simt.common.limits import WARP
 from simt.counters.sectors import IRREGULAR
 from simt.ptx import Instruction
-
-
-@dataclass(frozen=True)
-class Totals:
-    """The totals of a counted run.
-
-    `counters` has one row per instruction (abi.Counter), `visits` one table per warp of a block, with one row
-    per basic block (abi.Visits). In a traced run, its one table starts with the number of visits, and one row
-    per visit follows (abi.Visit).
-    """
-
-    counters: np.ndarray
-    visits: np.ndarray
-    strides: list[np.ndarray]  # the last that each thread of the host saw; [] where none was looked for
-    touches: np.ndarray | None = None  # of a run that records them, one row each (abi.Touch)
-    recorded: int = 0  # how many these would be if none was left out
-
-
-NO_TOTALS = Totals(np.empty(0), np.empty(0), [])
 
 
 @dataclass(frozen=True)
@@ -61,11 +44,24 @@ class Counts:
     by_warp: Sequence[int] = ()
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a counted kernel from its code alone, one entry per instruction.
+
+    `usual` is what the accesses of a whole warp always cost (abi.Usual), `strides` the distance in bytes
+    between neighbouring lanes.
+    """
+
+    usual: np.ndarray
+    strides: Sequence[int | None]
+
+
 class Reader:
     """Computes the counts of runs from their totals; what follows from the code alone is worked out once."""
 
     def __init__(self, code: Sequence[Instruction], compiled: Compiled) -> None:
-        self._known, self._usual = compiled.strides, compiled.usual
+        assert isinstance(compiled.facts, Facts)
+        self._known, self._usual = compiled.facts.strides, compiled.facts.usual
         self._lengths = np.array([len(sites) for sites in compiled.blocks])
         self._block = np.full(len(code), len(compiled.blocks))  # of each instruction; beyond the last: none
         for number, sites in enumerate(compiled.blocks):
@@ -108,6 +104,26 @@ class Reader:
         if not seen:
             return []
         return [_stride(*both) for both in zip(self._known, np.array(seen).T, strict=True)]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The totals of a counted run.
+
+    `counters` has one row per instruction (abi.Counter), `visits` one table per warp of a block, with one row
+    per basic block (abi.Visits).
+    """
+
+    reader: Reader
+    counters: np.ndarray
+    visits: np.ndarray
+    strides: list[np.ndarray]  # the last that each thread of the host saw; [] where none was looked for
+    touches: np.ndarray | None = None  # of a run that records them, one row each (abi.Touch)
+    recorded: int = 0  # how many these would be if none was left out
+
+    def counts(self) -> Counts:
+        """Return the counts of each instruction."""
+        return self.reader.counts(self)
 
 
 def _stride(known: int | None, seen: np.ndarray) -> int | None:

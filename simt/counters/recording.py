@@ -6,6 +6,8 @@ The log is two lists, which generated code fills: heads of 16 bytes, and the 32 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from llvmlite import ir
 
@@ -14,13 +16,15 @@ from simt.analysis.blocks import Block
 from simt.analysis.lanes import VARYING
 from simt.code.abi import I32, I64, POINTER, Frame, Value, load_field
 from simt.code.checked_access import LANES_64, defined_once
+from simt.code.emitter import Emitter, ObservedAccess
 from simt.code.instructions import Kind
 from simt.code.memory import Where, load
-from simt.code.observe import ObservedAccess, Observer
 from simt.code.vectors import element_type, vector_type
 from simt.code.warp import Warp
 from simt.common.limits import WARP
 from simt.ptx import Instruction, Register
+from simt.run.observer import LaunchRun, Observer
+from simt.run.worker import Worker
 
 LANES_32 = ir.VectorType(I32, WARP)
 # What a head says: `tag` is the number of a basic block or an instruction, shifted, and one of these. The
@@ -62,8 +66,10 @@ class Log:
         return self._words[: self._all[WORDS]]
 
 
-class Recording(Observer):
+class RecordingEmitter(Emitter):
     """Fills the log at the frame's `trace`."""
+
+    is_ordered = True
 
     def attach(self, w: Warp) -> None:
         """Take the warp whose code is being written, and hear of each register that it writes."""
@@ -163,3 +169,37 @@ def _function(module: ir.Module, words: int) -> ir.Function:
         b.ret_void()
 
     return defined_once(module, f"log_{words}", type_, emit)
+
+
+class Recording(Observer[Log]):
+    """Records a block; the result is the log, and it also says where shared and local memory lay.
+
+    `order` has a row per round: the numbers of the block's warps, in the order in which they run. `blocks`
+    has the numbers of the instructions of each basic block.
+    """
+
+    blocks: Sequence[Sequence[int]]
+    name = "recorded"
+    emitter = RecordingEmitter
+    one_by_one = True
+
+    def __init__(self, megabytes: int, order: np.ndarray) -> None:
+        self.log, self.order = Log(megabytes), np.ascontiguousarray(order, np.int32)
+        self.shared_start, self.local_starts = 0, list[int]()
+
+    def begin(self, run: LaunchRun) -> None:
+        """Give the launch the order of the warps."""
+        run.launch.order, run.launch.rounds = self.order.ctypes.data, len(self.order)
+        self.blocks = run.compiled.blocks
+
+    def attach(self, run: LaunchRun, worker: Worker) -> None:
+        """Have a worker's warps fill the log."""
+        self.shared_start = worker.shared.ctypes.data
+        start, compiled = worker.frames.ctypes.data + run.compiled.local_start, run.compiled
+        self.local_starts = [start + warp * compiled.frame_bytes for warp in range(compiled.warps)]
+        for head in worker.heads:
+            head.trace = self.log.address
+
+    def finish(self, run: LaunchRun) -> None:
+        """Give back the log."""
+        self.result = self.log

@@ -9,7 +9,7 @@ many lanes meet at one address. `simt.timing` makes a prediction of it.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from llvmlite import ir
@@ -19,17 +19,22 @@ from simt.code import abi
 from simt.code.abi import I1, I32, I64, POINTER, Frame, Launch, Touch, Value, field, load_field
 from simt.code.addresses import lane_addresses
 from simt.code.checked_access import LANES_64, counted_loop, defined_once, entry_slot, shared_bounds
+from simt.code.emitter import ObservedAccess
 from simt.code.instructions import intrinsic
-from simt.code.observe import ObservedAccess
 from simt.counters import notes
+from simt.counters.counting import Tables
+from simt.counters.counts import Totals
 from simt.counters.notes import LINE_BITS, SECTORS_OF_LINE, Note
 from simt.counters.sectors import ONE, add
 from simt.counters.visits_per_line import meeting
-from simt.counters.wavefronts import Issues
+from simt.counters.wavefronts import Issues, IssuesEmitter
 from simt.launch.arguments import GPU_ALIGNMENT
 from simt.launch.arguments import Range as Memory
 from simt.ptx import Instruction
+from simt.run.observer import LaunchRun
+from simt.run.worker import Worker
 
+RECORDS = 1 << 18  # of accesses to global memory that a launch keeps
 ENOUGH = 4096
 TAGS = 4  # lines that the L1 looks for in a cycle
 # Numbers of 64 bits before the records: how many records there are; how many each warp may write in a block;
@@ -46,7 +51,7 @@ NONE = ir.Constant(I64, 0)
 ATOMIC = "atomic"  # a part of our own: a load that stands for an atomic operation
 
 
-class Traffic(Issues):
+class TrafficEmitter(IssuesEmitter):
     """Records what an `Issues` run counts, and each access to global memory.
 
     The wavefronts of an instruction are counted ENOUGH times, and requests of a warp until it has no more
@@ -277,3 +282,44 @@ class Trace:
         """Return the records, one row each: line, block, what."""
         width = len(Touch._fields_)
         return self._memory[HEADER : HEADER + width * self._memory[COUNT]].reshape(-1, width)
+
+
+@dataclass(frozen=True)
+class _Tables(Tables):
+    trace: Trace
+
+
+class TrafficRecorder(Issues):
+    """Counts as `Issues` does, and records where blocks access global memory.
+
+    All accesses stay, in order, unless `alike` says by a number per instruction which stand for others.
+    """
+
+    name = "traffic"
+    emitter = TrafficEmitter
+    may_be_brief = False
+
+    def __init__(self, alike: np.ndarray | None = None) -> None:
+        self._alike = alike
+
+    def attach(self, run: LaunchRun, worker: Worker) -> None:
+        """Give a worker room for the records of all blocks."""
+        super().attach(run, worker)
+        tables: _Tables = worker.observed
+        room = RECORDS if run.blocks == 1 else RECORDS // 2
+        start = tables.trace.begin(run.blocks, len(worker.heads), room, self._alike)
+        for head in worker.heads:
+            head.trace, head.traced_block = start, -1
+
+    def _tables(self, run: LaunchRun, worker: Worker) -> _Tables:
+        made = super()._tables(run, worker)
+        return _Tables(made.counters, made.visits, Trace(len(made.counters)))
+
+    def totals(self, run: LaunchRun) -> Totals:
+        """Return the sums over all workers, and their records one after the other."""
+        traces = [worker.observed.trace for worker in run.workers]
+        return replace(
+            super().totals(run),
+            touches=np.concatenate([each.records for each in traces]),
+            recorded=sum(each.recorded for each in traces),
+        )

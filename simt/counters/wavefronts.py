@@ -12,16 +12,18 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from simt.analysis.accesses import Access
+from simt.analysis.convergence import Groups
 from simt.analysis.lanes import absorbed
 from simt.code import abi
 from simt.code.abi import I1, I32, I64, Value
 from simt.code.addresses import where
 from simt.code.checked_access import LANES_64, defined_once, shared_bounds
-from simt.code.observe import ObservedAccess
+from simt.code.emitter import ObservedAccess
 from simt.code.vectors import broadcast, expanded, mask_of, reshaped, shuffled
 from simt.common.limits import WARP
 from simt.counters.banks import BANK_BYTES, BANKS, sum_of_passes, words_of
-from simt.counters.counting import Counting
+from simt.counters.counting import Counting, CountingEmitter
+from simt.counters.counts import Facts
 from simt.counters.sectors import ONE, add
 from simt.ptx import Instruction
 
@@ -76,11 +78,17 @@ def _emit_pair_up(b: ir.IRBuilder, places: Value, mask: Value, bit: int) -> Valu
     return b.icmp_unsigned("==", b.and_(differ, b.and_(mask, swapped)), abi.ZERO)
 
 
-class Issues(Counting):
+class IssuesEmitter(CountingEmitter):
     """Adds to the visits of each basic block, and to the wavefronts of each access to shared memory.
 
     The wavefronts stand where a counted run has bank conflicts.
     """
+
+    flow = Groups
+
+    def facts(self) -> Facts:
+        """Return what the usual accesses cost; strides between lanes are of no use here."""
+        return Facts(self.known, [None] * len(self.known))
 
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Count an access that a whole warp makes."""
@@ -127,3 +135,11 @@ class Issues(Counting):
 
     def part(self, instruction: Instruction, taken: Value, other: Value) -> None:
         """Count nothing of branches."""
+
+
+class Issues(Counting):
+    """Counts how often machine code issues each instruction, and wavefronts; the result is the totals."""
+
+    name = "issued"
+    emitter = IssuesEmitter
+    by_warp = False

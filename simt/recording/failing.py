@@ -11,12 +11,14 @@ import numpy as np
 
 from simt.common.compare import Mismatch
 from simt.common.limits import Dim3
+from simt.findings import Finding
 from simt.kernel import SECONDS, Size, launch_of
+from simt.launch.sample import choose_sample
 from simt.launch.twins import copies
 from simt.module import Kernel
 from simt.recording.record import Recording, record
 from simt.recording.tables import Trace
-from simt.sanitizer.findings import Finding
+from simt.run.observer import Observer
 
 MOST_BLOCKS = 1024  # that are searched for the one that writes a wrong element
 Why = Exception | Finding | None  # a wrong result, an error or a finding
@@ -62,13 +64,14 @@ class Failure:
             return 0, 0, 0
         kernel: Kernel = self.kernel.simulated
         launch = launch_of(self.grid, self.block, copies(self.args), self.shared_mem, SECONDS)
+        bound = kernel.bind(launch)
         output, index = launch.args[wrong], self.why.index
         assert isinstance(output, np.ndarray)
         bits = output.view(f"u{output.itemsize}")
         with kernel.undisturbed():
             for number in range(min(math.prod(launch.grid), MOST_BLOCKS)):
                 before = bits[index] = ~bits[index]  # a value that no block leaves there by chance
-                kernel.run_blocks(launch, [number])
+                bound.run(Observer(), choose_sample([number], launch.grid))
                 if bits[index] != before:
                     return _place(number, launch.grid)
         return 0, 0, 0

@@ -14,9 +14,9 @@ from simt.common.errors import SimtError
 from simt.common.limits import WARP
 from simt.compiler.debug_info import Named
 from simt.compiler.macros import names_of
+from simt.findings import last_name
 from simt.launch.arguments import Range
 from simt.module import Recorded
-from simt.sanitizer.findings import last_name
 
 ALIGNMENT = 512  # of the first byte of an array: sectors and banks of the real address stay the same
 GAP = 1 << 16  # between two arrays: an access just past the end of one is still seen there

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from simt.counters.recording import ADDRESSES, AFTER, RESULT
+from simt.findings import Finding
 from simt.ptx import (
     TYPE_BYTES,
     Address,
@@ -41,7 +42,6 @@ from simt.ptx import (
 )
 from simt.recording.events import ACCESSES, LANES, items_of, kind_of
 from simt.recording.record import Recording
-from simt.sanitizer.findings import Finding
 
 NOTHING, UNIFORM, AFFINE, FULL, FEW = range(5)
 MANY = 20  # lanes: from so many on, all 32 values are as short as theirs

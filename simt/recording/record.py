@@ -18,6 +18,7 @@ from simt.compiler.debug_info import variables as debug_variables
 from simt.compiler.macros import macros_of
 from simt.compiler.nvrtc import MissingTool
 from simt.counters.recording import ADDRESSES
+from simt.findings import Finding
 from simt.kernel import TOOLS, Launch, Size, launch_of
 from simt.launch.twins import copies
 from simt.module import AnyKernel, Kernel, Recorded
@@ -26,7 +27,6 @@ from simt.recording import sides
 from simt.recording.events import Events, events, kind_of
 from simt.recording.memory import Memory
 from simt.recording.variables import Variable, found
-from simt.sanitizer.findings import Finding
 
 MEGABYTES = 32  # of values that a recording keeps
 SECONDS = 5  # that the recorded run may take
@@ -146,7 +146,7 @@ def record(
     code, module = recorded.code, simulated.module
     registers = _registers(simulated, code)
     named = debug_variables(module.ptx) if debug else []
-    names = simulated._names
+    names = simulated.parameter_names
     macros, types = macros_of(module.options), _item_types(recorded)
     memory = Memory(recorded, names, module.code, macros, types, named)
     return Recording(
@@ -219,7 +219,7 @@ def _findings(kernel: Kernel, launch: Launch, number: int, error: SimtError | No
     """Return what a checked run of the block finds; a race with another block needs more blocks."""
     if isinstance(error, Timeout):  # it would take as long again
         return [error.finding] if isinstance(error.finding, Finding) else []
-    return kernel._check(launch, TOOLS, [number])
+    return kernel.check_launch(launch, TOOLS, [number])
 
 
 def _registers(kernel: Kernel, code: Sequence[Instruction]) -> dict[str, str]:

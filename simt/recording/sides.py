@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simt.common.limits import WARP
+from simt.findings import Finding
 from simt.recording.events import lanes_in
 from simt.recording.memory import NOWHERE
-from simt.sanitizer.findings import Finding
 
 if TYPE_CHECKING:
     from simt.recording.record import Recording

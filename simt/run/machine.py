@@ -3,61 +3,44 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cached_property, lru_cache, partial
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
-from llvmlite import ir
 
-from simt.analysis.convergence import Groups
-from simt.analysis.flow import Flow
-from simt.analysis.indices import thread_indices
-from simt.analysis.layout import Layout, Storage, granules
-from simt.analysis.pointees import written_ranges
-from simt.analysis.shapes import ShapeRules
-from simt.analysis.strides import strides
+from simt.analysis.indices import MOST_BLOCKS
+from simt.analysis.layout import Storage
 from simt.asynchronous.cluster import Host
-from simt.asynchronous.ordering import Ordering
 from simt.asynchronous.services import Services
 from simt.code import abi
-from simt.code.abi import Launch
-from simt.code.codegen import warp_function
-from simt.code.compiled import Compiled
-from simt.code.driver import add_driver
-from simt.code.jit import Library, host_key, machine_code
-from simt.code.observe import Observer
+from simt.code.jit import Library, host_key
 from simt.common.errors import BarrierError
 from simt.common.limits import Dim3
-from simt.counters.counting import Counting
-from simt.counters.counts import NO_TOTALS, Reader, Totals
-from simt.counters.recording import Log, Recording
-from simt.counters.tracing import MOST, Tracing
-from simt.counters.traffic import Traffic
-from simt.counters.wavefronts import Issues
 from simt.disk_cache import disk_cached
+from simt.findings import Diagnosis
+from simt.kernel import Launch
 from simt.launch.arguments import Range, array_range
 from simt.launch.sample import Sample, clusters_of
 from simt.ptx import Kernel
+from simt.run.compile import collector_paused, compile_kernel
+from simt.run.observer import LaunchRun, Observer
 from simt.run.printing import Printer
 from simt.run.residents import Residents
 from simt.run.thread_pool import can_run_here, run_all, run_here
 from simt.run.worker import Worker
-from simt.sanitizer.asynchronous import AsynchronousChecking
-from simt.sanitizer.checking import Checking
-from simt.sanitizer.element_types import first_uses
-from simt.sanitizer.findings import Diagnosis, Finding
-from simt.sanitizer.sanitizer import Sanitizer
-from simt.sanitizer.warp_look import LookKind, look_module
 from simt.texture import Table
 
 SECONDS_A_THREAD = 4e-4  # of work; waking a thread costs about 50 microseconds, and its cache is cold
 SHORT_SECONDS = 2 * SECONDS_A_THREAD  # less than this runs on one thread
+MOST_RESIDENTS = 1024  # blocks, where nobody knows the GPU
+# A launch of so few threads ends before optimising would pay off, so it gets brief code: see jit.py.
+FEW_THREADS = 1 << 14
+R = TypeVar("R")
 
 
 def host_threads() -> int:
@@ -65,152 +48,103 @@ def host_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-Mode = Literal["plain", "counted", "issued", "traffic", "traced", "recorded", "checked"]
-_OBSERVERS: dict[Mode, type[Observer]] = {
-    "plain": Observer,
-    "counted": Counting,
-    "issued": Issues,
-    "traffic": Traffic,
-    "traced": Tracing,
-    "recorded": Recording,
-    "checked": Checking,
-}
-
-_COUNTING: tuple[Mode, ...] = ("counted", "issued", "traffic")  # they fill each instruction's counters
-_OF_MACHINE_CODE: tuple[Mode, ...] = ("issued", "traffic")
-MOST_RESIDENTS = 1024  # blocks, where nobody knows the GPU
-RECORDS = 1 << 18  # of accesses to global memory that a launch keeps
+def any_number() -> int:
+    """Return how many blocks run at once on a GPU that nobody knows."""
+    return MOST_RESIDENTS
 
 
-def compile_kernel(
-    kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, is_huge: bool, is_brief: bool
-) -> Compiled:
-    """Compile a kernel for blocks of one shape.
+@dataclass(frozen=True)
+class BoundLaunch:
+    """A launch that any GPU would accept, with its arguments as bytes and valid memory.
 
-    `is_huge` is for grids in which thread indices may wrap round, `is_brief` for few threads (see jit.py).
-    Raises SimtError for an instruction that the simulator does not know.
+    It runs any number of times, with any observer. `shared_bytes` is the shared memory of one block, static
+    and dynamic. Where blocks wait for each other, `residents` says how many of them the GPU holds at once.
     """
-    indices = frozenset[str]() if is_huge else thread_indices(kernel)
-    rules = ShapeRules(block, storage.local_bytes, frozenset(storage.local), indices)
-    flow = (Groups if mode in _OF_MACHINE_CODE else Flow)(kernel, rules)
-    layout = Layout(storage, block, flow, is_checked=mode == "checked")
-    module = ir.Module(name=kernel.name)
-    observer = AsynchronousChecking() if mode == "checked" and kernel.is_asynchronous else _OBSERVERS[mode]()
-    warp = warp_function(module, flow, layout, observer)
-    add_driver(module, warp, layout, is_checked=mode == "checked", is_ordered=mode == "recorded")
-    site = {id(instruction): i for i, instruction in enumerate(kernel.code)}
-    blocks = [[site[id(instruction)] for instruction in each.code] for each in flow.blocks]
-    return Compiled(
-        machine_code(module, is_brief),
-        layout.warps,
-        layout.frame_bytes,
-        [blocks[index][-1] for index in layout.barriers],
-        blocks,
-        first_uses(layout) if mode == "checked" else {},
-        written_ranges(kernel, storage.ranges) if mode == "checked" else None,
-        observer.known if isinstance(observer, Counting) else np.empty(0),
-        strides(kernel, flow) if mode == "counted" else [None] * len(kernel.code),
-        layout.local_start,
-        kernel.blocks_together,
-        frozenset(layout.turn_states),
-        tuple(observer.look_kinds) if isinstance(observer, Checking) else (),
-    )
+
+    code: NativeCode
+    launch: Launch
+    params: bytes
+    ranges: Sequence[Range]
+    shared_bytes: int
+    residents: Callable[[], int] = any_number
+
+    def run(self, observer: Observer[R], sample: Sample | None = None) -> R:
+        """Run all blocks, or a sample of them, and return what the observer has seen.
+
+        Raises the error of the first mistake, or Timeout. What was written until then stays written, and
+        `observer.result` has what was seen until then.
+        """
+        blocks = math.prod(self.launch.grid) if sample is None else len(sample.numbers)
+        self.code.program(self.launch, type(observer), blocks).run(self, observer, sample)
+        return observer.result
 
 
-@lru_cache
-def _look(kind: LookKind) -> Library:
-    """Return the machine code of a look, which all checked kernels share."""
-    code = disk_cached(
-        "look", [repr(kind), *host_key()], lambda: machine_code(look_module(kind), is_brief=False)
-    )
-    return Library(code)
+class NativeCode:
+    """A kernel's code, compiled when a launch needs it: for its shape of blocks and its observer.
+
+    `text` is what the code was made from, which tells it from other code in the cache; `source` are the lines
+    of the source that messages show.
+    """
+
+    def __init__(self, kernel: Kernel, storage: Storage, text: str, source: Sequence[str]) -> None:
+        self.kernel, self.storage, self.text, self.source = kernel, storage, text, source
+        self._programs: dict[tuple[object, ...], Program] = {}
+
+    def program(self, launch: Launch, observer: type[Observer[Any]], blocks: int) -> Program:
+        """Return what runs `blocks` blocks of a launch. Raises SimtError for an unknown instruction."""
+        is_brief = observer.may_be_brief and blocks * math.prod(launch.block) <= FEW_THREADS
+        key = launch.block, observer, max(launch.grid) > MOST_BLOCKS, is_brief
+        if key not in self._programs:
+            self._programs[key] = Program(self, *key)
+        return self._programs[key]
 
 
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Pause Python's garbage collector, which takes a fifth of the time in which LLVM code is written."""
-    was_running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_running:
-            gc.enable()
+@dataclass(frozen=True)
+class _End:
+    """How the blocks of a launch ended: the errors of what serves them and of blocks that wait for others."""
+
+    served: BaseException | None
+    gone: BarrierError | None
+    in_time: bool
+    blocks: int  # that have ended
 
 
 class Program:
-    """A kernel compiled for one block shape; `mode` says what its code does besides computing."""
+    """A kernel compiled for one shape of blocks and one kind of observer."""
 
     def __init__(
-        self,
-        kernel: Kernel,
-        storage: Storage,
-        block: Dim3,
-        mode: Mode,
-        is_huge: bool,
-        is_brief: bool,
-        ptx: str,
+        self, code: NativeCode, block: Dim3, observer: type[Observer[Any]], is_huge: bool, is_brief: bool
     ) -> None:
-        self.kernel, self.storage, self.block, self.mode = kernel, storage, block, mode
-        how = (block, mode, is_huge, is_brief)
-        key = [ptx, kernel.name, *map(repr, how), *host_key()]
+        self.code, self.kernel, self.block = code, code.kernel, block
+        kernel, storage = code.kernel, code.storage
+        key = [code.text, kernel.name, *map(repr, (block, observer.name, is_huge, is_brief)), *host_key()]
         with collector_paused():
-            self.compiled = disk_cached("native", key, lambda: compile_kernel(kernel, storage, *how))
+            self.compiled = disk_cached(
+                "native", key, lambda: compile_kernel(kernel, storage, block, observer, is_huge, is_brief)
+            )
         self.library = Library(self.compiled.code)
-        looks = [_look(kind).address for kind in self.compiled.looks]
-        self._looks = (ctypes.c_void_p * len(looks))(*looks)
         self.is_cooperative = kernel.waits_for_grid
         self.takes_turns = self.is_cooperative or kernel.waits_for_blocks
-        self.granules = granules(kernel) if mode == "checked" else {}
         self.has_textures = any(i.is_texture for i in kernel.code)
+        self._memo: dict[str, Any] = {}
         self._idle: list[Worker] = []
         self._block_seconds = math.inf
 
-    def run(
-        self,
-        grid: Dim3,
-        params: bytes,
-        ranges: Sequence[Range],
-        shared_bytes: int,
-        timeout: float,
-        source: Sequence[str],
-        sample: Sample | None = None,
-        findings: list[Finding] | None = None,
-        record: Record | None = None,
-        alike: np.ndarray | None = None,
-        residents: Callable[[], int] = lambda: MOST_RESIDENTS,
-    ) -> Totals:
-        """Run all blocks, or a sample of them, and return the totals of a counted run.
-
-        Raises the error of the first mistake, or Timeout; what was written until then stays written. A
-        checked run adds to `findings`, and a recorded one fills `record`; both run one block after the other.
-        A run that records traffic keeps all accesses in order, unless `alike` says which stand for others.
-        Where blocks wait for each other, `residents` says how many of them the GPU holds at once.
-        """
+    def run(self, bound: BoundLaunch, observer: Observer[Any], sample: Sample | None = None) -> None:
+        """Run all blocks of a launch, or a sample of them; see `BoundLaunch.run`."""
         textures = Table() if self.has_textures else None
-        if textures:
-            ranges = [*ranges, *map(array_range, textures.arrays())]
-        diagnosis = Diagnosis(self.kernel, source, self.block, shared_bytes, self.storage.shared, ranges)
-        # A whole program's arrays are no parameters of the kernel: any of them may be written.
-        written = None if len(ranges) > len(self.storage.ranges) else self.compiled.written
-        sanitizer = None if findings is None else Sanitizer(diagnosis, written, self.granules)
+        ranges = [*bound.ranges, *map(array_range, textures.arrays())] if textures else bound.ranges
         if sample and self.kernel.blocks_together > 1:
-            sample = clusters_of(sample, grid, self.kernel.cluster)
-        blocks = len(sample.numbers) if sample else math.prod(grid) // self.kernel.blocks_together
-        threads = 1 if sanitizer or record else self._worthwhile_threads(blocks)
-        most = blocks if self.is_cooperative or not self.takes_turns else min(blocks, residents())
-        begun = threads if not self.takes_turns else most if self.kernel.is_asynchronous else 1
-        workers = [self._take_worker(shared_bytes) for _ in range(begun)]
-        printer = Printer([(r.start, r.start + r.size) for r in ranges])
-        table = (abi.Range * max(1, len(ranges)))(
-            *(abi.Range(r.start, r.start + r.size, r.shift, r.is_constant) for r in ranges)
-        )
-        data = np.frombuffer(params or b"\0", np.uint8)
-        launch = Launch(
+            sample = clusters_of(sample, bound.launch.grid, self.kernel.cluster)
+        grid, together = bound.launch.grid, self.kernel.blocks_together
+        blocks = len(sample.numbers) if sample else math.prod(grid) // together
+        printer = Printer([(each.start, each.start + each.size) for each in ranges])
+        data, table = np.frombuffer(bound.params or b"\0", np.uint8), _table(ranges)
+        launch = abi.Launch(
             params=data.ctypes.data,
             ranges=ctypes.addressof(table),
             range_count=len(ranges),
-            shared_bytes=shared_bytes,
+            shared_bytes=bound.shared_bytes,
             block_count=blocks,
             print=ctypes.cast(printer.callback, ctypes.c_void_p),
             blocks=sample.numbers.ctypes.data if sample else None,
@@ -219,76 +153,74 @@ class Program:
             grid_z=grid[2],
             stopped_at=-1,
         )
-        if self.mode == "traffic":
-            for worker in workers:
-                worker.record(blocks, RECORDS if blocks == 1 else RECORDS // 2, alike)
-        if record:
-            record.begin(launch, workers[0], self.compiled)
         if textures:
-            launch.textures, launch.texture_count = (
-                ctypes.addressof(textures.pointers),
-                len(textures.pointers),
-            )
-        if sanitizer:
-            sanitizer.prepare(launch, table)
-            launch.looks = ctypes.addressof(self._looks)
-        services, ordering = None, None
-        if self.kernel.is_asynchronous:
-            frames = [(worker.frames.ctypes.data, worker.frames.nbytes) for worker in workers]
-            if findings is not None:
-                ordering = Ordering(self.kernel, diagnosis, shared_bytes)
-            host = Host(self.kernel, launch, diagnosis, frames, self.compiled.warps, ordering)
-            watched = ordering.watched if ordering else None
-            services = Services(host, [worker.heads for worker in workers], watched)
-        start = time.perf_counter()
-        jobs = [partial(worker.run, self.library, launch) for worker in workers]
-        gone: BarrierError | None = None
-        grid_run: Residents | None = None
-        if self.takes_turns:
-            new_worker = partial(self._take_worker, shared_bytes)
-            grid_run = Residents(workers, new_worker, most, self.library, self.compiled, launch, sanitizer)
-            in_time = grid_run.run(1 if record else host_threads(), timeout)
-            if grid_run.is_stuck:
-                gone = diagnosis.blocks_do_not_fit(launch, most)
-            elif grid_run.waiting and in_time and not launch.error:
-                worker = grid_run.waiting[0]
-                site = self.compiled.barriers[worker.waits_at - 1]
-                gone = diagnosis.blocks_gone(grid_run.ended, site, worker.place)
-            self._idle = workers[:begun]
-        else:
-            in_time = (run_here if self._is_short(blocks) else run_all)(jobs, launch, timeout)
-            self._idle = workers
-        self._block_seconds = threads * (time.perf_counter() - start) / blocks
+            launch.textures = ctypes.addressof(textures.pointers)
+            launch.texture_count = len(textures.pointers)
+        shared, source, storage = bound.shared_bytes, self.code.source, self.code.storage
+        diagnosis = Diagnosis(self.kernel, source, self.block, shared, storage.shared, ranges)
+        run = LaunchRun(
+            self.kernel, storage, self.compiled, launch, ranges, table, diagnosis, blocks, self._memo
+        )
+        observer.begin(run)
+        end = self._run_blocks(run, bound, observer)
         if printer.text:
             print(printer.text, end="")
-        if findings is not None and sanitizer:
-            findings += sanitizer.finish()
-            findings += ordering.finish() if ordering else []
-        if services and services.error:
-            raise services.error
+        observer.finish(run)
+        if end.served:
+            raise end.served
         if launch.error:
             raise diagnosis.error(launch, self.compiled.barriers)
-        if gone:
-            raise gone
-        if not in_time:
-            ended = grid_run.ended if grid_run else max(0, launch.next_block - len(workers))
-            raise diagnosis.timeout(launch, timeout, ended)
-        if self.mode not in (*_COUNTING, "traced"):
-            return NO_TOTALS
-        return Totals(
-            np.sum([worker.counters for worker in workers], axis=0),
-            np.sum([worker.visits for worker in workers], axis=0),
-            [worker.counters[:, -1].copy() for worker in workers] if self.mode == "counted" else [],
-            np.concatenate([trace.records for worker in workers if (trace := worker.trace)])
-            if self.mode == "traffic"
-            else None,
-            sum(worker.trace.recorded for worker in workers if worker.trace),
-        )
+        if end.gone:
+            raise end.gone
+        if not end.in_time:
+            raise diagnosis.timeout(launch, bound.launch.timeout, end.blocks)
 
-    @cached_property
-    def reader(self) -> Reader:
-        """Return what computes the counts of this program's runs."""
-        return Reader(self.kernel.code, self.compiled)
+    def _run_blocks(self, run: LaunchRun, bound: BoundLaunch, observer: Observer[Any]) -> _End:
+        """Run the blocks until all have ended, one has failed, or the time is over."""
+        threads = 1 if observer.one_by_one else self._worthwhile_threads(run.blocks)
+        new_worker = partial(self._take_worker, run, observer)
+        workers, at_once = self._begin_workers(run.blocks, threads, bound.residents, new_worker)
+        run.workers = workers
+        services = self._services(run, observer) if self.kernel.is_asynchronous else None
+        begun, timeout, start = len(workers), bound.launch.timeout, time.perf_counter()
+        gone = None
+        if self.takes_turns:
+            residents = Residents(workers, new_worker, at_once, self.library, run, observer)
+            in_time = residents.run(1 if observer.one_by_one else host_threads(), timeout)
+            gone, ended = self._gone(run, residents, at_once, in_time), residents.ended
+        else:
+            jobs = [partial(worker.run, self.library, run.launch) for worker in workers]
+            in_time = (run_here if self._is_short(run.blocks) else run_all)(jobs, run.launch, timeout)
+            ended = max(0, run.launch.next_block - len(workers))
+        self._idle = workers[:begun]
+        self._block_seconds = threads * (time.perf_counter() - start) / run.blocks
+        return _End(services.error if services else None, gone, in_time, ended)
+
+    def _begin_workers(
+        self, blocks: int, threads: int, residents: Callable[[], int], new_worker: Callable[[], Worker]
+    ) -> tuple[list[Worker], int]:
+        """Return the workers that a launch begins with, and how many blocks may be under way at once."""
+        at_once = blocks if self.is_cooperative or not self.takes_turns else min(blocks, residents())
+        begun = threads if not self.takes_turns else at_once if self.kernel.is_asynchronous else 1
+        return [new_worker() for _ in range(begun)], at_once
+
+    def _services(self, run: LaunchRun, observer: Observer[Any]) -> Services:
+        """Return what serves barriers of some threads, copies and products."""
+        frames = [(worker.frames.ctypes.data, worker.frames.nbytes) for worker in run.workers]
+        watcher = observer.watcher(run)
+        host = Host(self.kernel, run.launch, run.diagnosis, frames, self.compiled.warps, watcher)
+        watched = watcher.watched if watcher else None
+        return Services(host, [worker.heads for worker in run.workers], watched)
+
+    def _gone(self, run: LaunchRun, residents: Residents, at_once: int, in_time: bool) -> BarrierError | None:
+        """Return the error of blocks that wait for others which have ended, or cannot begin."""
+        if residents.is_stuck:
+            return run.diagnosis.blocks_do_not_fit(run.launch, at_once)
+        if residents.waiting and in_time and not run.launch.error:
+            worker = residents.waiting[0]
+            site = self.compiled.barriers[worker.waits_at - 1]
+            return run.diagnosis.blocks_gone(residents.ended, site, worker.place)
+        return None
 
     def _worthwhile_threads(self, blocks: int) -> int:
         """Return how many threads of the host have enough to do, judging by the last launch."""
@@ -299,34 +231,16 @@ class Program:
         """Say whether this launch, judging by the last one, ends before another thread would be awake."""
         return self._block_seconds * blocks < SHORT_SECONDS and can_run_here()
 
-    def _take_worker(self, shared_bytes: int) -> Worker:
-        """Return an earlier launch's worker, if it fits, or a new one, with its counters at zero."""
+    def _take_worker(self, run: LaunchRun, observer: Observer[Any]) -> Worker:
+        """Return an earlier launch's worker, if it fits, or a new one, with what the observer gives it."""
         worker = self._idle.pop() if self._idle else None
-        if worker is None or worker.shared_bytes != shared_bytes:
-            sites = len(self.kernel.code) * (self.mode in _COUNTING)
-            tables = self.compiled.warps if self.mode == "counted" else 1
-            visits = 1 + MOST if self.mode == "traced" else len(self.compiled.blocks)
-            return Worker(self.compiled, sites, (tables, visits), shared_bytes)
-        worker.counters.fill(0)
-        worker.visits.fill(0)
+        if worker is None or worker.shared_bytes != run.launch.shared_bytes:
+            worker = Worker(self.compiled, run.launch.shared_bytes)
+        observer.attach(run, worker)
         return worker
 
 
-class Record:
-    """What a recorded run fills: `log`, and where shared and local memory lie.
-
-    `order` has a row per round: the numbers of the block's warps, in the order in which they run.
-    """
-
-    def __init__(self, log: Log, order: np.ndarray) -> None:
-        self.log, self.order = log, np.ascontiguousarray(order, np.int32)
-        self.shared_start, self.local_starts = 0, list[int]()
-
-    def begin(self, launch: Launch, worker: Worker, compiled: Compiled) -> None:
-        """Have a launch fill the log."""
-        launch.order, launch.rounds = self.order.ctypes.data, len(self.order)
-        self.shared_start = worker.shared.ctypes.data
-        start = worker.frames.ctypes.data + compiled.local_start
-        self.local_starts = [start + warp * compiled.frame_bytes for warp in range(compiled.warps)]
-        for head in worker.heads:
-            head.trace = self.log.address
+def _table(ranges: Sequence[Range]) -> Any:
+    """Return the record of valid memory that generated code reads."""
+    rows = (abi.Range(each.start, each.start + each.size, each.shift, each.is_constant) for each in ranges)
+    return (abi.Range * max(1, len(ranges)))(*rows)

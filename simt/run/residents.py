@@ -10,13 +10,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from simt.code.abi import Launch
-from simt.code.compiled import Compiled
 from simt.code.jit import Library
+from simt.run.observer import LaunchRun, Observer
 from simt.run.thread_pool import run_all
 from simt.run.worker import Worker
-from simt.sanitizer.sanitizer import Sanitizer
 
 QUIET_TURNS, QUIET_SECONDS = 4, 1.0  # of each block in which nothing changes: they wait for blocks not begun
 
@@ -35,22 +34,21 @@ class Residents:
         new_worker: Callable[[], Worker],
         most: int,
         library: Library,
-        compiled: Compiled,
-        launch: Launch,
-        sanitizer: Sanitizer | None,
+        run: LaunchRun,
+        observer: Observer[Any],
     ) -> None:
         self.waiting, self.workers, self.is_stuck, self.ended = list[Worker](), workers, False, 0
-        self._new_worker, self._most, self._compiled = new_worker, most, compiled
-        self._library, self._launch, self._sanitizer = library, launch, sanitizer
+        self._new_worker, self._most, self._turns = new_worker, most, run.compiled.turns
+        self._library, self._launch, self._observer = library, run.launch, observer
         self._free, self._lock = list(workers), threading.Lock()
         self._under_way = self._quiet = 0
         self._quiet_since = 0.0
         for worker in workers:
-            self._prepare(worker)
+            worker.number = -1
 
     def run(self, threads: int, timeout: float) -> bool:
         """Run until all blocks have ended, or some have while others wait. Return True if in time."""
-        end, threads = time.monotonic() + timeout, 1 if self._sanitizer else threads
+        end = time.monotonic() + timeout
         turns = [deque[Worker]() for _ in range(max(1, min(threads, self._launch.block_count)))]
         while True:
             jobs = [partial(self._take_turns, each) for each in turns]
@@ -59,15 +57,10 @@ class Residents:
                 return in_time
             if not self.waiting or self.ended:
                 return True
-            if self._sanitizer:
-                self._sanitizer.meet()
+            self._observer.meet()
             for number, worker in enumerate(self.waiting):
                 turns[number % len(turns)].append(worker)
             self.waiting = []
-
-    def _prepare(self, worker: Worker) -> None:
-        worker.shadow = (self._sanitizer.lend_shared(), 0) if self._sanitizer else (0, 0)
-        worker.number = -1
 
     def _begun(self) -> Worker | None:
         """Begin the next block, if there is one and the GPU has room."""
@@ -78,7 +71,6 @@ class Residents:
             if not self._free:
                 self._free.append(self._new_worker())
                 self.workers.append(self._free[0])
-                self._prepare(self._free[0])
             worker = self._free.pop()
             worker.number = worker.heads[0].x = launch.next_block
             worker.states.clear()
@@ -108,7 +100,7 @@ class Residents:
                     self._under_way -= 1
                     self._quiet = 0
                     self._free.append(worker)
-            elif any(head.resume in self._compiled.turns for head in worker.heads):
+            elif any(head.resume in self._turns for head in worker.heads):
                 turns.append(worker)
                 self._look_whether_stuck(worker)
             else:
@@ -119,16 +111,10 @@ class Residents:
             turns[0].run(self._library, launch)  # it notes where it waits
 
     def _run(self, worker: Worker) -> None:
-        """Give a block its turn; in a checked run note which of the intervals are its own."""
-        launch, sanitizer = self._launch, self._sanitizer
-        if sanitizer:
-            launch.shared_shadow, launch.shared_stamp = worker.shadow
-            launch.fenced = worker.fenced if worker.heads[0].resume else 0
-            sanitizer.begin_turn(worker.number)
-        worker.run(self._library, launch)
-        if sanitizer:
-            worker.shadow, worker.fenced = (launch.shared_shadow, launch.shared_stamp), launch.fenced
-            sanitizer.end_turn(worker.number)
+        """Give a block its turn."""
+        self._observer.begin_turn(worker)
+        worker.run(self._library, self._launch)
+        self._observer.end_turn(worker)
 
     def _look_whether_stuck(self, worker: Worker) -> None:
         """Stop the launch if the GPU is full of blocks that wait, and nothing has changed for a while."""

@@ -13,18 +13,18 @@ from simt.analysis.accesses import Access
 from simt.analysis.layout import STRIDE
 from simt.code import services
 from simt.code.abi import I32, I64, Frame, Value, load_field
+from simt.code.emitter import ObservedAccess
 from simt.code.instructions import Kind, constant
-from simt.code.observe import ObservedAccess
 from simt.code.vectors import broadcast
 from simt.code.warp import Warp
 from simt.common.limits import WARP
 from simt.ptx import Instruction, Kernel, Operand, Vector
-from simt.sanitizer.checking import Checking
+from simt.sanitizer.checking import CheckingEmitter
 
 TOLD = {("wgmma", "mma_async"), ("fence", "proxy")}
 
 
-class AsynchronousChecking(Checking):
+class AsynchronousEmitter(CheckingEmitter):
     """Tells the host of accesses to shared memory, and checks the others itself."""
 
     def attach(self, w: Warp) -> None:

@@ -7,25 +7,28 @@ guarded gets a look at the lanes' own addresses (warp_look.py), and atomic opera
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from llvmlite import ir
 
 from simt.analysis.accesses import Access
 from simt.analysis.blocks import Block
 from simt.analysis.layout import granules
+from simt.analysis.pointees import written_ranges
 from simt.analysis.unset import keeps_copies, may_be_unset, takes_on
 from simt.code import abi
 from simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Frame, Launch, Value, field, load_field
 from simt.code.addresses import lane_addresses, where
 from simt.code.checked_access import LANES_64, local_bounds, report_finding, shared_bounds
+from simt.code.emitter import Emitter, ObservedAccess
 from simt.code.instructions import Kind, constant, intrinsic
 from simt.code.loadstore import stored
-from simt.code.observe import ObservedAccess, Observer
 from simt.code.vectors import broadcast, element_type, lanes_of, mask_of
 from simt.code.warp import Warp, unset_bits
 from simt.common.limits import WARP
 from simt.lowering.recursion import keeps_registers
 from simt.ptx import Address, Instruction, Operand, Register, Vector
+from simt.sanitizer.element_types import first_uses
 from simt.sanitizer.quick import Member, Run, looks, plan, quick_function
 from simt.sanitizer.shadow import plane_bytes_of
 from simt.sanitizer.strength import is_ordered, strong_table
@@ -35,11 +38,27 @@ from simt.sanitizer.warp_look import LOOK, LookKind
 _ORIGIN = "origin"
 
 
-class Checking(Observer):
+@dataclass(frozen=True)
+class Facts:
+    """What a checked run needs to know of the code.
+
+    `first_uses` are the lines in which arrays are first used, `written` the arrays that may be written to
+    (None: any), `looks` the kinds of looks that the code calls (warp_look.py), and `granules` the bytes per
+    word of shadow, by memory.
+    """
+
+    first_uses: dict[int, int]
+    written: set[int] | None
+    looks: tuple[LookKind, ...]
+    granules: dict[str, int]
+
+
+class CheckingEmitter(Emitter):
     """Keeps the shadow memory, and reports findings to the host."""
 
     whole_warps = True
     stops = False
+    is_checked = True
 
     def attach(self, w: Warp) -> None:
         """Take the warp whose code is being written."""
@@ -57,6 +76,12 @@ class Checking(Observer):
             for register in instruction.results
             if register.name in self.unset
         }
+
+    def facts(self) -> Facts:
+        """Return what runs need to know."""
+        layout, kernel = self.w.layout, self.w.kernel
+        written = written_ranges(kernel, layout.storage.ranges)
+        return Facts(first_uses(layout), written, tuple(self.look_kinds), self.granule)
 
     def kind(self, instruction: Instruction) -> object:
         """Return which of the registers may be unset: instructions that are alike in that share code."""

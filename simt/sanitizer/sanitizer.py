@@ -3,24 +3,36 @@
 Rules of the four tools: checking.py and shadow.py. Wrong types of arrays: element_types.py.
 """
 
+from __future__ import annotations
+
 import ctypes
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from simt.code import abi
+from simt.code.emitter import Emitter
+from simt.code.jit import Library, host_key, machine_code
 from simt.common.buffer_names import Named, shown
 from simt.common.limits import WARP
+from simt.disk_cache import disk_cached
+from simt.findings import Access, Finding
 from simt.launch.arguments import Range
 from simt.launch.unwritten import may_be_unwritten
 from simt.ptx import Kernel
+from simt.run.observer import LaunchRun, Observer
+from simt.run.worker import Worker
+from simt.sanitizer.asynchronous import AsynchronousEmitter
+from simt.sanitizer.checking import CheckingEmitter, Facts
 from simt.sanitizer.element_types import mismatch
-from simt.sanitizer.findings import Access, Diagnosis, Finding
+from simt.sanitizer.ordering import Ordering
 from simt.sanitizer.shadow import SEVERAL, STAMP_STEP
 from simt.sanitizer.shadow_memory import ShadowMemory
 from simt.sanitizer.touched import Shadow, Spans, touched
+from simt.sanitizer.warp_look import LookKind, look_module
 from simt.texture import CUDAarray
 
 CALLBACK = ctypes.CFUNCTYPE(
@@ -39,22 +51,6 @@ INTERVALS = 1 << 22  # of a launch whose blocks take turns, of which it is known
 OTHERS = (1 << 32) - 1  # no block's number
 ALWAYS_LOOKED_AT = 1 << 16  # bytes of an array
 _shadows = ShadowMemory()
-_last: list["Sanitizer"] | None = None  # holds a launch's arrays, so only where somebody asks for it
-
-
-def keep_last() -> None:
-    """From now on, keep the last checked launch for `last_touched`."""
-    global _last
-    _last = []
-
-
-def last_touched(pointers: Iterable[int]) -> tuple[Kernel, list[tuple[Spans, Spans]]]:
-    """Return the kernel of the last checked launch, and what it has read and written of each array.
-
-    Large arrays that none of the `pointers` points into are left out, for time.
-    """
-    assert _last is not None, "keep_last() comes first"
-    return _last[0].diagnosis.kernel, _last[0].touched(pointers)
 
 
 def wrong_types(
@@ -74,27 +70,50 @@ def wrong_types(
     return findings
 
 
-class Sanitizer:
-    """Collects what one launch does wrong; `granules` are the bytes per word of shadow, by memory."""
+@dataclass
+class _SharedShadow:
+    """The shadow of a block's shared memory, the first stamp there, and whether a fence has run."""
 
-    def __init__(self, diagnosis: Diagnosis, written: set[int] | None, granules: dict[str, int]) -> None:
-        self.diagnosis, self.ranges, self.written = diagnosis, diagnosis.ranges, written
-        self._granules = granules
+    start: int
+    stamp: int = 0
+    fenced: int = 0
+
+
+class Sanitizer(Observer[list[Finding]]):
+    """Checks a launch; the result is what it does wrong. `declared` are the types of the parameters."""
+
+    name = "checked"
+    one_by_one = True
+
+    def __init__(self, declared: Sequence[str] = ()) -> None:
+        self._declared = declared
         self._found_at: dict[tuple[str, int, int, str], Finding] = {}
         self._callback = CALLBACK(self._found)
+        self._ordering: Ordering | None = None
+        self.result: list[Finding] = []
 
-    def prepare(self, launch: abi.Launch, table: Any) -> None:
-        """Give the launch its shadow memory; `table` holds the records of `ranges`."""
-        kernel, self._launch = self.diagnosis.kernel, launch
-        launch.sites = len(kernel.code)
+    @classmethod
+    def emitter_for(cls, kernel: Kernel) -> Emitter:
+        """Return what adds checks to the code of a kernel."""
+        return AsynchronousEmitter() if kernel.is_asynchronous else CheckingEmitter()
+
+    def begin(self, run: LaunchRun) -> None:
+        """Compare the types of arrays, and give the launch its shadow memory."""
+        facts = run.compiled.facts
+        assert isinstance(facts, Facts)
+        self.diagnosis, self.ranges, self._granules = run.diagnosis, run.ranges, facts.granules
+        self._wrong_types = wrong_types(self._declared, facts.first_uses, run.ranges, run.diagnosis.source)
+        # A whole program's arrays are no parameters of the kernel: any of them may be written.
+        written = None if len(run.ranges) > len(run.storage.ranges) else facts.written
+        launch = self._launch = run.launch
+        self._looks = _looks(facts.looks)
+        launch.looks = ctypes.addressof(self._looks)
+        launch.sites = len(run.kernel.code)
         launch.found = ctypes.cast(self._callback, ctypes.c_void_p)
-        self._muted = np.zeros(abi.KINDS * len(kernel.code), np.uint8)
+        self._muted = np.zeros(abi.KINDS * len(run.kernel.code), np.uint8)
         launch.muted = self._muted.ctypes.data
         launch.stamp = launch.launch_stamp = self._first_stamp = _shadows.begin()
         self._kept: list[Shadow] = []
-        if _last is not None:
-            _last[:] = [self]
-        launch.shared_shadow = self.lend_shared()
         granule = self._granules["global"]
         for first, end, members in _overlapping(self.ranges):
             may_be_empty = may_be_unwritten(first, end) or any(
@@ -102,17 +121,31 @@ class Sanitizer:
             )
             poisoned = may_be_empty and _has_poison(first, end)
             shadow, plane_bytes = 0, _plane_bytes(end - first, granule)
-            if self.written is None or self.written.intersection(members):
+            if written is None or written.intersection(members):
                 shadow = _shadows.lend(plane_bytes)
             if shadow:
                 self._kept.append(Shadow(first, end, granule, shadow, plane_bytes))
             for number in members:
-                record, start = table[number], self.ranges[number].start
+                record, start = run.table[number], self.ranges[number].start
                 record.poisoned, record.plane_bytes = poisoned, plane_bytes
                 record.shadow = shadow and shadow + 4 * (start // granule - first // granule)
 
+    def attach(self, run: LaunchRun, worker: Worker) -> None:
+        """Lend a worker a shadow for its shared memory."""
+        size = _plane_bytes(run.launch.shared_bytes, self._granules["shared"])
+        worker.observed = _SharedShadow(_shadows.lend(size))
+        run.launch.shared_shadow = worker.observed.start
+
+    def watcher(self, run: LaunchRun) -> Ordering | None:
+        """Keep the order of accesses, copies and products."""
+        self._ordering = Ordering(run.kernel, run.diagnosis, run.launch.shared_bytes)
+        return self._ordering
+
     def touched(self, pointers: Iterable[int]) -> list[tuple[Spans, Spans]]:
-        """Return what has been read and written of each array; see `last_touched`."""
+        """Return what the launch has read and written of each array, once it has ended.
+
+        Large arrays that none of the `pointers` points into are left out, for time.
+        """
         places = sorted(pointers)
         return [
             touched(each, self._first_stamp)
@@ -121,21 +154,22 @@ class Sanitizer:
             or bisect_left(places, each.first) < bisect_left(places, each.end)
         ]
 
-    def lend_shared(self) -> int:
-        """Return a shadow for the shared memory of a further block."""
-        return _shadows.lend(_plane_bytes(self._launch.shared_bytes, self._granules["shared"]))
-
-    def begin_turn(self, block: int) -> None:
-        """Note that a block begins or goes on, in a launch whose blocks take turns."""
-        if not self._launch.owners:
+    def begin_turn(self, worker: Worker) -> None:
+        """Note whose the next intervals between barriers are."""
+        launch, shadow = self._launch, worker.observed
+        launch.shared_shadow, launch.shared_stamp = shadow.start, shadow.stamp
+        launch.fenced = shadow.fenced if worker.heads[0].resume else 0
+        if not launch.owners:
             self._owners = np.zeros(INTERVALS, np.uint32)
             self._owners[0] = OTHERS
-            self._launch.owners, self._launch.owner_count = self._owners.ctypes.data, INTERVALS
-        self._launch.owner, self._turn = block + 1, self._interval()
+            launch.owners, launch.owner_count = self._owners.ctypes.data, INTERVALS
+        launch.owner, self._turn = worker.number + 1, self._interval()
 
-    def end_turn(self, block: int) -> None:
+    def end_turn(self, worker: Worker) -> None:
         """Note which intervals between barriers were a block's."""
-        self._owners[self._turn + 1 : self._interval() + 1] = block + 1
+        launch, shadow = self._launch, worker.observed
+        shadow.start, shadow.stamp, shadow.fenced = launch.shared_shadow, launch.shared_stamp, launch.fenced
+        self._owners[self._turn + 1 : self._interval() + 1] = worker.number + 1
 
     def _interval(self) -> int:
         return (self._launch.stamp - self._launch.launch_stamp) // STAMP_STEP
@@ -176,8 +210,8 @@ class Sanitizer:
         key = (finding.kind, finding.line, finding.other_line, self.diagnosis.variable(access))
         self._found_at.setdefault(key, finding)
 
-    def finish(self) -> list[Finding]:
-        """End the launch and return what was found, with each mistake of a line only once.
+    def finish(self, run: LaunchRun) -> None:
+        """Collect what was found, each mistake of a line only once.
 
         Warps run one after the other, so a race may look like a read of memory that was never written.
         """
@@ -188,11 +222,13 @@ class Sanitizer:
             if finding.tool == "racecheck"
             for line in lines
         }
-        return [
+        found = [
             finding
             for (_, line, _, variable), finding in self._found_at.items()
             if finding.tool != "initcheck" or (line, variable) not in races
         ]
+        asynchronous = self._ordering.finish() if self._ordering else []
+        self.result = [*self._wrong_types, *found, *asynchronous]
 
     def _other(self, place: int, stamp: int) -> str:
         """Describe the thread of the other access."""
@@ -202,6 +238,21 @@ class Sanitizer:
         if warp == SEVERAL or lane == SEVERAL:
             return "another thread"
         return f"thread {self.diagnosis.thread(WARP * warp + lane)}"
+
+
+@lru_cache
+def _looks(kinds: tuple[LookKind, ...]) -> ctypes.Array[ctypes.c_void_p]:
+    """Return the addresses of the looks that checked code calls."""
+    return (ctypes.c_void_p * len(kinds))(*(_look(kind).address for kind in kinds))
+
+
+@lru_cache
+def _look(kind: LookKind) -> Library:
+    """Return the machine code of a look, which all checked kernels share."""
+    code = disk_cached(
+        "look", [repr(kind), *host_key()], lambda: machine_code(look_module(kind), is_brief=False)
+    )
+    return Library(code)
 
 
 def _plane_bytes(size: int, granule: int) -> int:

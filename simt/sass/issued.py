@@ -38,14 +38,14 @@ MOST_KEPT, FEW_KEPT = 1 << 30, 1 << 26
 
 
 @dataclass(frozen=True)
-class Kept:
+class MemorySnapshot:
     """The memory of a launch as it was when it began; `contents` is None where none was kept."""
 
     ranges: Sequence[Range]
     contents: Sequence[np.ndarray] | None
 
     @classmethod
-    def of(cls, ranges: Sequence[Range], decides: bool) -> Kept:
+    def of(cls, ranges: Sequence[Range], decides: bool) -> MemorySnapshot:
         """Copy the memory, unless it is too much: more is copied where its contents are known to decide."""
         if sum(each.size for each in ranges) > (MOST_KEPT if decides else FEW_KEPT):
             return cls(ranges, None)
@@ -132,9 +132,10 @@ class Traffic:
 
 
 def traffic_of(
-    sass: Sass, decides: Lifted, counts: Counts, totals: Totals, shared_bytes: int, ranges: Sequence[Range]
+    sass: Sass, decides: Lifted, totals: Totals, shared_bytes: int, ranges: Sequence[Range]
 ) -> Traffic:
-    """Return what a `traffic` run recorded, by instruction of machine code."""
+    """Return what a run recorded, by instruction of machine code."""
+    counts = totals.counts()
     counted = issues_of(decides, counts)
     counted = replace(counted, wavefronts=counted.wavefronts.astype(float))
     sectors, lines, meeting = np.zeros((3, len(counted.issued)))

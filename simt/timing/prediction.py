@@ -152,12 +152,12 @@ def launch_work(kernel: Kernel, launch: Launch, gpu: Gpu) -> tuple[work.Work, Sa
             f"the time on {article(gpu.name)} cannot be predicted: gpus.csv does not have "
             f"{', '.join(unknown)}. Choose one of {', '.join(predictable())}"
         )
-    bound = kernel._bind(launch)
+    bound = kernel.bind(launch)
     try:
         sass = kernel.sass(gpu.name)
         launched = work.launched(gpu, launch.grid, launch.block, sass.registers, bound.shared_bytes)
         sampled = work.run(
-            launched, lambda numbers, in_order: kernel.traffic(launch, numbers, gpu.name, in_order)
+            launched, lambda numbers, in_order: kernel.traffic(bound, numbers, gpu.name, in_order)
         )
         return work.work_of(sampled), sass
     except NoCounts as error:

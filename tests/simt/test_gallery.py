@@ -150,7 +150,7 @@ COUNTED = {row["launch"]: row for row in table("counters.csv")}
 def test_a_clean_kernel(case, monkeypatch):
     """Optimised it has the right results, checked it has no finding, counted it has the H200's counters."""
     with monkeypatch.context() as optimised:
-        optimised.setattr("simt.module.FEW_THREADS", 0)
+        optimised.setattr("simt.run.machine.FEW_THREADS", 0)
         _, args = run(case)
     assert references.wrong(case, args) == ""
     before = case.args()

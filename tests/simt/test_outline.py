@@ -6,7 +6,10 @@ import pytest
 from gallery import Case, cases, references
 
 import simt
-from simt.run.machine import compile_kernel
+from simt.counters.counting import Counting
+from simt.run.compile import compile_kernel
+from simt.run.observer import Observer
+from simt.sanitizer.sanitizer import Sanitizer
 
 CLEAN = cases("clean")
 BUGS = [case for case in cases("bugs") if not case.refused]
@@ -97,13 +100,13 @@ def test_a_kernel_of_thousands_of_instructions_gives_numpys_results():
     assert not kernel.check(1, 32, (a, at, out))
 
 
-@pytest.mark.parametrize("mode", ["plain", "counted", "checked"])
-def test_code_grows_no_faster_than_the_kernel(mode):
+@pytest.mark.parametrize("observer", [Observer, Counting, Sanitizer])
+def test_code_grows_no_faster_than_the_kernel(observer):
     sizes = []
     for steps in (60, 120):
         kernel = chain(steps)
         compiled = compile_kernel(
-            kernel.parsed, kernel.storage, (32, 1, 1), mode, is_huge=False, is_brief=True
+            kernel.parsed, kernel.storage, (32, 1, 1), observer, is_huge=False, is_brief=True
         )
         sizes.append((len(kernel.parsed.code), len(compiled.code)))
     (few, small), (many, large) = sizes

@@ -241,7 +241,7 @@ def _most_clocks(counts: Counts) -> int:
 
 
 EXERCISES = (
-    Exercise("07.1", "Rates of a product", 2, magic="answer").asks(
+    Exercise("07.1", "Rates of a product", 2, magic="answer", function="rates").asks(
         _rate("GFLOP/s of square products", 0, _operations, CUBES),
         _rate("GFLOP/s where M, N and K differ", 0, _operations, SHAPES),
         _rate("GB/s where A and B are read once and C is written once", 1, _bytes, [*CUBES, *SHAPES]),
@@ -257,7 +257,7 @@ EXERCISES = (
         no_finding(Matmul(45, 40, 12), **WIDE, hints=ROWS),
         _intensity(FLOP_A_BYTE),
     ),
-    Exercise("07.3", "Warps on an SM", 3, magic="answer", given=1).asks(
+    Exercise("07.3", "Warps on an SM", 3, magic="answer", given=1, function="warps").asks(
         resident(
             "limited by warp slots or by blocks",
             "A block takes whole warps, and an SM whole blocks: count blocks, and multiply at the end.",

@@ -307,7 +307,7 @@ EXERCISES = (
             "One load of A and one of B serve all four elements of a thread: two for four multiply-adds.",
         ),
     ),
-    Exercise("08.4", "What to expect of a tile", 2, magic="answer", given=1).asks(
+    Exercise("08.4", "What to expect of a tile", 2, magic="answer", given=1, function="expected").asks(
         _expects(
             "a part of the block slots taken, in one wave",
             "So many blocks of so many block slots have work.",

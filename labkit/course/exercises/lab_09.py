@@ -456,7 +456,7 @@ EXERCISES = (
         ),
         kernels.clean_in(all_of(_heat, (31, 33)), NEIGHBOURS),
     ),
-    Exercise("09.3", "Right, wrong or refused", 2, magic="answer").asks(
+    Exercise("09.3", "Right, wrong or refused", 2, magic="answer", function="verdict").asks(
         host.verdicts(
             "a launch that is refused is 'refused'",
             host.Trial("a kernel that writes everything", "copy", "right", host.WRITTEN, is_fresh=True),
@@ -515,7 +515,7 @@ EXERCISES = (
             hint=STEPS,
         ),
     ),
-    Exercise("09.6", "Where a product is wrong", 2, magic="answer").asks(
+    Exercise("09.6", "Where a product is wrong", 2, magic="answer", function="wrong_tiles").asks(
         host.locates(
             "[] for right products, summed in any order, from small elements to large",
             *host.right(host.Factors(K=1), *(host.Factors(scale=scale) for scale in (1, 1000, 0.001))),
@@ -564,7 +564,7 @@ EXERCISES = (
             *host.RIGHT,
         ),
     ),
-    Exercise("09.7", "A clock that waits", 2, magic="answer").asks(
+    Exercise("09.7", "A clock that waits", 2, magic="answer", function="time_ms").asks(
         host.times("it waits for the kernel", host.EARLIER, {"kernel_ms": 4}, {"kernel_ms": 22}),
         host.times("what was in the queue is not counted", host.EARLIER, {"kernel_ms": 4, "queued_ms": 50}),
         host.times(
@@ -574,6 +574,8 @@ EXERCISES = (
             {"kernel_ms": 3, "first_ms": 40, "queued_ms": 20},
         ),
     ),
-    Exercise("09.8", "Seven diagnoses", 4, magic="answer").asks(*map(_diagnosed, DIAGNOSES)),
+    Exercise("09.8", "Seven diagnoses", 4, magic="answer", function="diagnosis").asks(
+        *map(_diagnosed, DIAGNOSES)
+    ),
     *UNNAMED,
 )

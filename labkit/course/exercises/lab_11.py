@@ -261,7 +261,7 @@ EXERCISES = (
         no_finding_in(SOUND, all_of(_tripled, 7), MENDED),
         _by_copies(_tripled, 5, loaded=True, stored=True),
     ),
-    Exercise("11.5", "What feeds the tensor cores", 2, magic="answer").asks(
+    Exercise("11.5", "What feeds the tensor cores", 2, magic="answer", function="most").asks(
         _fed(
             "tiles that bring too much",
             (64, 32, 2, 2048, 128), (16, 16, 2, 2048, 128), (64, 32, 4, 1024, 64), (128, 256, 2, 2048, 39),

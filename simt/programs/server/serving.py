@@ -22,7 +22,8 @@ from simt.common.errors import (
 from simt.common.occupancy import DEFAULT_GPU, Gpu, occupancy
 from simt.common.occupancy import gpu as find_gpu
 from simt.compiler.nvrtc import MissingTool
-from simt.kernel import Launch
+from simt.findings import Finding
+from simt.kernel import TOOLS, Launch
 from simt.launch.arguments import Packed
 from simt.module import Kernel
 from simt.programs.server.device_code import Modules
@@ -37,7 +38,7 @@ from simt.programs.server.timing import Timing
 from simt.programs.server.waits import Operation, Order, Waits, launched, moved
 from simt.programs.server.wire import Answer, Reader
 from simt.programs.server.words import shown, worded
-from simt.sanitizer.findings import Finding
+from simt.sanitizer.sanitizer import Sanitizer
 
 _PLACE = re.compile(r"(?:ptxas )?/\S+\.ptx\b")  # of the copy that the assembler got
 SECONDS = 120.0  # that a kernel may take; LABKIT_TIMEOUT says another number
@@ -102,6 +103,7 @@ class Server:
         self.places = Places(process)
         self.waits = Waits(self.memory, self.mistakes)
         self._ran: Operation | None = None  # the last launch
+        self._sanitizer: Sanitizer | None = None  # of a launch that has just run
         self.recorder = None if seed is None else Recorder(self.memory, self.gpu.name, seed)
         self._unseen = ""  # a launch that was refused, while nothing has looked for it
 
@@ -190,10 +192,11 @@ class Server:
             code = code_of(error)
             tell(f"labkit: kernel `{shown(kernel)}` has failed: {self._placed(module, error)}")
         if self.mode == "check" and code == Code.SUCCESS:
-            pointers = arguments(kernel, launch)[1].values()
-            self._ran = launched(
-                shown(kernel), self.places.line(sites), self.modules.sources[module], pointers
-            )
+            assert self._sanitizer is not None
+            touched = self._sanitizer.touched(arguments(kernel, launch)[1].values())
+            sources = self.modules.sources[module]
+            self._ran = launched(shown(kernel), self.places.line(sites), sources, kernel.parsed, touched)
+        self._sanitizer = None  # it holds the launch's arrays
         if math.isnan(seconds):
             seconds = time.perf_counter() - start
         if self.recorder:
@@ -208,7 +211,7 @@ class Server:
             profile = kernel.profile(*call, gpu=self.gpu.name, timeout=self.seconds)
             self.launches.add(kernel, launch.grid, launch.block, profile, seconds, sources)
         elif self.mode == "check":
-            findings = kernel.check(*call, timeout=self.seconds)
+            findings, self._sanitizer = kernel.run_checked(launch, TOOLS, None)
             for each in findings:
                 key = f"{shown(kernel)} {each.line} {each.other_line} {each.kind}"
                 self.mistakes.add(each.kind, worded(each, sources), key)

@@ -21,7 +21,7 @@ import numpy as np
 from simt.programs.server.device_code import Sources
 from simt.programs.server.memory import BYTES, HOST_START, MANAGED, PINNED, START, VARIABLE, Memory
 from simt.programs.server.reporting import Mistakes
-from simt.sanitizer.sanitizer import keep_last, last_touched
+from simt.ptx import Kernel
 from simt.sanitizer.shadow import STRONG
 from simt.sanitizer.strength import strengths
 from simt.sanitizer.touched import Spans
@@ -123,9 +123,10 @@ def moved(
     return Operation("a copy" if source else "a memset", line, parts)
 
 
-def launched(name: str, line: str, sources: Sources, pointers: Iterable[int]) -> Operation:
-    """Return the last launch, with the bytes that it has read and written."""
-    kernel, arrays = last_touched(pointers)
+def launched(
+    name: str, line: str, sources: Sources, kernel: Kernel, arrays: Iterable[tuple[Spans, Spans]]
+) -> Operation:
+    """Return a launch, with the bytes that it has read and written of each array."""
     kinds = np.array(strengths(kernel))
     parts, is_signalling = [], False
     for spans, is_write in ((spans, is_write) for both in arrays for is_write, spans in enumerate(both)):
@@ -143,7 +144,6 @@ class Waits:
     """Follows who has waited for whom. Streams have numbers; 0 is the legacy default stream."""
 
     def __init__(self, memory: Memory, mistakes: Mistakes) -> None:
-        keep_last()
         self._memory, self._mistakes = memory, mistakes
         self._host: Clock = {}
         self._clocks: dict[int, Clock] = {0: {}}

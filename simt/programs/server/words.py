@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from simt.findings import Finding
 from simt.module import Kernel
 from simt.programs.server.device_code import LINES_OF_A_FILE, Sources
 from simt.ptx.variables import demangled
-from simt.sanitizer.findings import Finding
 
 _LENGTH = re.compile(r"\d+")  # before each part of a mangled name
 _LINE = re.compile(r"\bline (\d+)")

@@ -20,9 +20,9 @@ import numpy as np
 
 from simt.analysis.layout import STRIDE, granules
 from simt.asynchronous.cluster import Call, Cluster, Host, Mbarrier, Meeting
+from simt.findings import Access, Diagnosis, Finding
 from simt.lowering.wgmma import Role, misaligned, misfit, reads_other_swizzle, shared_bytes
 from simt.ptx import TYPE_BYTES, Kernel, Vector
-from simt.sanitizer.findings import Access, Diagnosis, Finding
 
 NOBODY = UNKNOWN = -1
 ROLES: tuple[Role, ...] = ("a", "b")

@@ -1,4 +1,7 @@
-"""Hooks for what a run adds to a kernel's plain code: none here, more in counting.py and checking.py."""
+"""What an observer adds to a kernel's code: hooks that code generation calls, which add nothing here.
+
+This is one half of an observer; the half that runs is `simt.run.observer.Observer`.
+"""
 
 from dataclasses import dataclass
 
@@ -6,6 +9,7 @@ from llvmlite import ir
 
 from simt.analysis.accesses import Access
 from simt.analysis.blocks import Block
+from simt.analysis.flow import Flow
 from simt.code.abi import Value
 from simt.code.warp import Warp
 from simt.ptx import Instruction
@@ -30,11 +34,14 @@ class ObservedAccess:
     asked: Value
 
 
-class Observer:
+class Emitter:
     """Called while the code of a warp is made; each method may add instructions at the current position."""
 
     whole_warps = False  # is fast code only for all 32 lanes together?
     stops = True  # does an invalid access end the launch?
+    is_checked = False  # do frames have maps of what was written, and does the driver number intervals?
+    is_ordered = False  # does the launch say in which order warps run?
+    flow: type[Flow] = Flow  # how lanes that have parted meet again
 
     def attach(self, w: Warp) -> None:
         """Begin: the function exists, and `w.b` builds in its entry block."""
@@ -42,6 +49,10 @@ class Observer:
 
     def finish(self) -> None:
         """End: all code has been made."""
+
+    def facts(self) -> object:
+        """Return what runs of this code need to know of it: `Compiled.facts`, which is kept on disk."""
+        return None
 
     def takes(self, instruction: Instruction, access: Access) -> bool:
         """Say whether this access can be observed in its fast form. With a guard, lanes may be missing."""
