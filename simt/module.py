@@ -185,6 +185,7 @@ BRANCHES = (
     "shfl",
 )
 USUAL_REGISTERS = 32  # per thread, of a kernel of which the assembler does not say it
+MEMCPY_ASYNC = '"memcpy_async_barrier.h"'  # a header of libcu++
 MAX_CLUSTER = 16  # blocks, of a kernel that may use more than the portable 8
 
 
@@ -283,7 +284,8 @@ class Kernel(AnyKernel):
         self, launch: Launch, tools: Sequence[str], blocks: Blocks
     ) -> tuple[list[Finding], Sanitizer]:
         """Check a launch; return the findings, and the sanitizer, which knows what the launch touched."""
-        sanitizer = Sanitizer(self._declared)
+        # libcu++'s memcpy_async makes bulk copies without a fence for its barrier, as NVIDIA documents it.
+        sanitizer = Sanitizer(self._declared, asks_for_fenced_inits=MEMCPY_ASYNC not in self.module.ptx)
         bound = self.bind(launch)
         try:
             findings = bound.run(sanitizer, self._sample(blocks, launch.grid))

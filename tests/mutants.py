@@ -96,7 +96,7 @@ MODULES = {
     "instructions": Module(("simt/code/instructions",), ("tests/simt",)),
     "lowering": Module(("simt/lowering",), ("tests/simt",)),
     "counters": Module(("simt/counters",), ("tests/simt", "tests/stepping", "tests/model")),
-    "sanitizer": Module(("simt/sanitizer",), ("tests/simt",)),
+    "sanitizer": Module(("simt/sanitizer", "simt/findings.py"), ("tests/simt",)),
     "occupancy": Module(
         ("simt/common/occupancy.py",), ("tests/core", "tests/widgets/test_occupancy_view.py")
     ),

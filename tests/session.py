@@ -14,7 +14,6 @@ REMEMBERED = (
     ("simt.common.launches", "_seen"),
     ("labkit.devices.faults", "_launched"),
     ("simt.programs.server.device_code", "_texts"),
-    ("simt.sanitizer.sanitizer", "_last"),
 )
 # What changes while a process runs and need not be forgotten, with the reason.
 KEPT = {

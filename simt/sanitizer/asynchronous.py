@@ -21,7 +21,7 @@ from simt.common.limits import WARP
 from simt.ptx import Instruction, Kernel, Operand, Vector
 from simt.sanitizer.checking import CheckingEmitter
 
-TOLD = {("wgmma", "mma_async"), ("fence", "proxy")}
+TOLD = {("wgmma", "mma_async"), ("fence", "proxy"), ("fence", "mbarrier_init")}
 
 
 class AsynchronousEmitter(CheckingEmitter):
@@ -76,7 +76,7 @@ class AsynchronousEmitter(CheckingEmitter):
         return b.and_(look.mask, b.bitcast(elsewhere, I32))
 
     def step(self, instruction: Instruction) -> None:
-        """Tell the host of what reads shared memory by itself, and of fences between proxies."""
+        """Tell the host of what reads shared memory by itself, and of fences for it."""
         super().step(instruction)
         if instruction.parts[:2] in TOLD:
             w = self.w

@@ -20,6 +20,7 @@ import numpy as np
 
 from simt.analysis.layout import STRIDE, granules
 from simt.asynchronous.cluster import Call, Cluster, Host, Mbarrier, Meeting
+from simt.common.limits import WARP
 from simt.findings import Access, Diagnosis, Finding
 from simt.lowering.wgmma import Role, misaligned, misfit, reads_other_swizzle, shared_bytes
 from simt.ptx import TYPE_BYTES, Kernel, Vector
@@ -27,6 +28,7 @@ from simt.ptx import TYPE_BYTES, Kernel, Vector
 NOBODY = UNKNOWN = -1
 ROLES: tuple[Role, ...] = ("a", "b")
 KEPT_PHASES = 4
+UNFENCED_INIT = "mbarrier init not fenced"
 STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
 Clock = np.ndarray  # the time of each agent, as far as it is known
 
@@ -86,6 +88,8 @@ class State:
     too_soon: list[TooSoon] = field(default_factory=list)  # reads of what nobody had written
     # by mbarrier: the warp that initialised it, when and where
     inits: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    # by mbarrier: fences after its initialisation, each as the warp and when
+    published: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     # by warp, other block of the cluster, and site: the last access to the block's memory, and when
     remote: dict[tuple[int, int, int], tuple[int, Access]] = field(default_factory=dict)
     # by warp and register: the group of the last product that writes it, and where
@@ -95,7 +99,10 @@ class State:
 class Ordering:
     """Watches a launch, and collects what it finds: each mistake of two lines once."""
 
-    def __init__(self, kernel: Kernel, diagnosis: Diagnosis, shared_bytes: int) -> None:
+    def __init__(
+        self, kernel: Kernel, diagnosis: Diagnosis, shared_bytes: int, asks_for_fenced_inits: bool
+    ) -> None:
+        self._asks_for_fenced_inits = asks_for_fenced_inits
         self.kernel, self.diagnosis = kernel, diagnosis
         self.granule = granules(kernel)["shared"]
         self.per_block = -(-shared_bytes // self.granule)
@@ -164,6 +171,7 @@ class Ordering:
         state, warp = self._state(call), call.number
         state.barriers[id(barrier)] = barrier
         state.inits[id(barrier)] = warp, int(state.clocks[warp, warp]), call.site
+        state.published.pop(id(barrier), None)
 
     def uses(self, call: Call, lane: int, address: int, barrier: Mbarrier) -> None:
         """Check that an mbarrier has been initialised before its use."""
@@ -171,7 +179,7 @@ class Ordering:
         warp, time, site = state.inits.get(id(barrier), (call.number, 0, 0))
         if state.clocks[call.number, warp] < time and warp != call.number:
             head = call.head
-            place, thread = (head.x, head.y, head.z), 32 * head.warp + lane
+            place, thread = (head.x, head.y, head.z), WARP * head.warp + lane
             access = Access(call.site, address, head.shared or 0, place, thread)
             message = (
                 f"uses the mbarrier {self.diagnosis.place_in_shared(access)}, which "
@@ -253,6 +261,8 @@ class Ordering:
     ) -> None:
         """Check the write of a copy that completes at an mbarrier."""
         state = self._state(call)
+        if self._asks_for_fenced_inits and "cp" in call.instruction.parts:
+            self._check_published(call, state, lane, start, barrier)
         agent = self._agent_of(state, state.copies, id(barrier))
         state.barriers[id(barrier)] = barrier
         places, lanes = self._granules(call, np.array([start]), size, [lane])
@@ -360,8 +370,16 @@ class Ordering:
             self._found("racecheck", "read before wgmma completes", access, site, message)
 
     def _fence(self, call: Call) -> None:
-        """Make what the warp knows of ordinary writes visible to the asynchronous proxy."""
+        """Make what the warp knows of ordinary writes visible to the asynchronous proxy.
+
+        `fence.mbarrier_init` does so for the initialisation of mbarriers alone, and `fence.proxy.async` too.
+        """
         state, warp = self._state(call), call.number
+        for barrier, (by, time, _) in state.inits.items():
+            if state.clocks[warp, by] >= time:
+                state.published.setdefault(barrier, []).append((warp, int(state.clocks[warp, warp])))
+        if call.instruction.parts[1] == "mbarrier_init":
+            return
         np.maximum(state.fenced[warp], state.clocks[warp], out=state.fenced[warp])
         state.clocks[warp, warp] += 1
 
@@ -525,7 +543,7 @@ class Ordering:
         rank, granule = divmod(int(places[first]), self.per_block)
         shared = (call.head.shared or 0) - (call.head.rank - rank) * STRIDE
         head = call.head
-        thread = 32 * head.warp + int(lanes[first])
+        thread = WARP * head.warp + int(lanes[first])
         address = shared + granule * self.granule
         return Access(call.site, address, head.shared or 0, (head.x, head.y, head.z), thread)
 
@@ -622,6 +640,22 @@ class Ordering:
         )
         self._found("racecheck", "missing proxy fence", access, site, message)
 
+    def _check_published(self, call: Call, state: State, lane: int, start: int, barrier: Mbarrier) -> None:
+        """Check that a copy's mbarrier was initialised where the asynchronous proxy sees it."""
+        _, _, site = state.inits.get(id(barrier), (0, 0, -1))
+        fences = state.published.get(id(barrier), [])
+        if site < 0 or any(state.clocks[call.number, warp] >= time for warp, time in fences):
+            return
+        head = call.head
+        place, thread = (head.x, head.y, head.z), WARP * head.warp + lane
+        access = Access(call.site, start, head.shared or 0, place, thread)
+        message = (
+            "completes a copy at an mbarrier through the asynchronous proxy, which need not see that "
+            f"{self._line(site)} initialises it: let the thread that initialises it then run "
+            "fence.mbarrier_init (cuda::ptx::fence_mbarrier_init) before the barrier"
+        )
+        self._found("racecheck", UNFENCED_INIT, access, site, message)
+
     def _after_end(self, access: Access, site: int) -> None:
         message = (
             f"accesses {self.diagnosis.place_in_shared(access)}, which may have ended: nothing makes it "
@@ -657,7 +691,7 @@ class Ordering:
         if (
             barrier and passed and passed[2]
         ):  # it waited again for a phase that was over: these bytes are those
-            early = replace(access, site=site, thread=32 * (reader % (len(state.clocks) // self.blocks)))
+            early = replace(access, site=site, thread=WARP * (reader % (len(state.clocks) // self.blocks)))
             self._before_copy(early, call.site, barrier.phase, passed)
             return
         where, what = self.diagnosis.place_in_shared(access), self._what(state, reader, site)

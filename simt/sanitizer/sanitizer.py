@@ -80,13 +80,17 @@ class _SharedShadow:
 
 
 class Sanitizer(Observer[list[Finding]]):
-    """Checks a launch; the result is what it does wrong. `declared` are the types of the parameters."""
+    """Checks a launch; the result is what it does wrong.
+
+    `declared` are the types of the parameters. With `asks_for_fenced_inits`, an mbarrier at which bulk copies
+    complete must be fenced after its initialisation.
+    """
 
     name = "checked"
     one_by_one = True
 
-    def __init__(self, declared: Sequence[str] = ()) -> None:
-        self._declared = declared
+    def __init__(self, declared: Sequence[str] = (), asks_for_fenced_inits: bool = True) -> None:
+        self._declared, self._asks_for_fenced_inits = declared, asks_for_fenced_inits
         self._found_at: dict[tuple[str, int, int, str], Finding] = {}
         self._callback = CALLBACK(self._found)
         self._ordering: Ordering | None = None
@@ -138,7 +142,8 @@ class Sanitizer(Observer[list[Finding]]):
 
     def watcher(self, run: LaunchRun) -> Ordering | None:
         """Keep the order of accesses, copies and products."""
-        self._ordering = Ordering(run.kernel, run.diagnosis, run.launch.shared_bytes)
+        size, asks = run.launch.shared_bytes, self._asks_for_fenced_inits
+        self._ordering = Ordering(run.kernel, run.diagnosis, size, asks)
         return self._ordering
 
     def touched(self, pointers: Iterable[int]) -> list[tuple[Spans, Spans]]:

@@ -44,6 +44,7 @@ __device__ void take(void* to, const void* from, int bytes) {
 }
 __device__ void taken() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 __device__ void fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ void fence_inits() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 """
 
 
@@ -281,7 +282,7 @@ BULK = r"""
 extern "C" __global__ void k(const int* in, int* out, int* sums, int n) {
     extern __shared__ __align__(128) int tile[];
     __shared__ alignas(8) uint64_t b;
-    if (threadIdx.x == 0) init(&b, 1);
+    if (threadIdx.x == 0) init(&b, 1), fence();
     __syncthreads();
     if (threadIdx.x == 0) {
         expect(&b, 4 * n);
@@ -323,7 +324,7 @@ extern "C" __global__ void __cluster_dims__(2) k(
     __shared__ alignas(8) uint64_t b;
     word rank;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    if (threadIdx.x == 0) init(&b, 1);
+    if (threadIdx.x == 0) init(&b, 1), fence_inits();
     asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
     if (threadIdx.x == 0) {
         expect(&b, sizeof tile);
@@ -359,6 +360,31 @@ def test_tiles_reach_all_blocks_of_a_cluster():
     np.testing.assert_array_equal(back, np.concatenate([expected, expected]))
 
 
+MEMCPY = r"""
+#include <cuda/barrier>
+#include <cooperative_groups.h>
+extern "C" __global__ void k(const float* in, float* out) {
+    __shared__ alignas(128) float tile[256];
+    #pragma nv_diag_suppress static_var_with_dynamic_init
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    auto block = cooperative_groups::this_thread_block();
+    if (threadIdx.x == 0) init(&bar, blockDim.x);
+    __syncthreads();
+    cuda::memcpy_async(block, tile, in, cuda::aligned_size_t<16>(1024), bar);
+    bar.arrive_and_wait();
+    out[threadIdx.x] = 2 * tile[255 - threadIdx.x];
+}"""
+
+
+def test_a_copy_by_the_library_needs_no_fence_of_the_users():
+    launched = kernel(MEMCPY)
+    assert "cp.async.bulk" in launched.module.ptx
+    x = np.arange(256, dtype=np.float32)
+    y = np.full_like(x, np.nan)
+    clean(launched, (1,), (256,), (x, y))
+    np.testing.assert_array_equal(y, 2 * x[::-1])
+
+
 # --- mistakes ---
 
 COPY = r"""
@@ -367,6 +393,7 @@ extern "C" __global__ void k(const float* in, float* out, int steps) {
     __shared__ alignas(8) uint64_t full[2], empty[2];
     int t = threadIdx.x;
     if (t == 0) for (int i = 0; i < 2; ++i) { init(&full[i], 1); init(&empty[i], 64); }
+    if (t == 0) fence_inits();
     __syncthreads();
     if (t >= 64) {
         for (int i = 0; t == 64 && i < steps; ++i) {
@@ -478,6 +505,18 @@ PLANTED = {
         "fence();",
         "",
         ("racecheck", "missing proxy fence", "take(&out"),
+    ),
+    "init without its fence": (
+        COPY,
+        "if (t == 0) fence_inits();",
+        "",
+        ("racecheck", "mbarrier init not fenced", "bring(tile"),
+    ),
+    "fence of another thread, unordered": (
+        COPY,
+        "if (t == 0) fence_inits();\n    __syncthreads();",
+        "__syncthreads();\n    if (t == 0) fence_inits();",
+        ("racecheck", "mbarrier init not fenced", "bring(tile"),
     ),
     "overwrites what leaves": (
         STORE,

@@ -52,7 +52,7 @@ class Hints:
     written, and `unfilled` for shared memory that nobody has filled. Where all sizes are multiples of
     `fits`, or else of the block's sides, there are no edges. Where thread (x, y) of the grid is `by_place`,
     it has the element in column x and row y, and `guard` is for threads that have none. `nan` is for results
-    that are NaN.
+    that are NaN. Findings of the kinds in `ignores` do not count.
     """
 
     usual: str = ""
@@ -70,6 +70,7 @@ class Hints:
     fits: int = 0
     by_place: bool = False
     nan: str = ""
+    ignores: tuple[str, ...] = ()
 
     def for_finding(self, finding: Finding, launch: Launch) -> str:
         """Return the hint that fits a finding."""

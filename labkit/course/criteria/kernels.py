@@ -321,7 +321,7 @@ def _no_finding(kernel: AnyKernel, launch: Launch, hints: Hints, seen: str = "")
     Raises Unmet with the first finding, after what was `seen` to be wrong.
     """
     findings, wrong = launch.check(kernel)
-    for finding in findings[:1]:
+    for finding in [each for each in findings if each.kind not in hints.ignores][:1]:
         told = f"{launch}\n{seen}{finding.tool} finds: {both_sides(finding, kernel)}"
         words = "\n".join(filter(None, (told, hints.for_finding(finding, launch))))
         raise Unmet(words, finding) from None
