@@ -151,8 +151,11 @@ class Exercise:
         return round(self.points * self.share_of(feedback), 2)
 
     def share_of(self, feedback: Feedback) -> float:
-        """Return the share of the points, from 0 to 1, that an answer is worth."""
-        states = [line.state for line in feedback.lines]
+        """Return the share of the points, from 0 to 1, that an answer is worth.
+
+        What needs a GPU counts where there is one; elsewhere the other criteria share the points.
+        """
+        states = [line.state for line in feedback.lines if line.state != NEEDS_GPU]
         earned = max(0, states.count(MET) - self.given)
         return earned / (len(states) - self.given) if earned else 0.0
 

@@ -19,7 +19,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
-from labkit import program_magic as program_magic
+from labkit import program_magic
 from labkit.course import EXERCISES, magic
 from labkit.course.feedback import FAILED
 from labkit.course.notebooks import release
@@ -87,7 +87,7 @@ def judged(exercise, source):
 def function_of(cell):
     """The last function of a cell of `%%answer`, run as there, in a namespace like a notebook's."""
     shell = InteractiveShell()
-    shell.register_magics(magic.LabMagics)
+    program_magic.load_ipython_extension(shell)
     shell.user_ns |= {"labkit": labkit, "np": np}
     shell.run_cell_magic("answer", "99.1", cell)
     return magic.answers.pop("99.1")

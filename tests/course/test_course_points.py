@@ -55,8 +55,10 @@ class TestPoints:
         states = [*met * [MET], *(5 - met) * [FAILED]]
         assert self.exercise.points_of(judged(*states)) == points
 
-    def test_what_needs_a_gpu_is_not_met(self):
-        assert self.exercise.points_of(judged(MET, MET, MET, MET, NEEDS_GPU)) == 2.67
+    def test_without_a_gpu_the_other_criteria_share_the_points(self):
+        assert self.exercise.points_of(judged(MET, MET, MET, MET, NEEDS_GPU)) == 4
+        assert self.exercise.points_of(judged(MET, MET, MET, FAILED, NOT_JUDGED)) == 1.33
+        assert self.exercise.points_of(judged(MET, MET, MET, NEEDS_GPU, FAILED)) == 2
 
     def test_of_an_answer_that_is_not_judged_are_none(self):
         assert self.exercise.points_of(self.exercise.not_judged("the answer cell has run", "")) == 0

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from labkit import course, magic
+from labkit import course, magic, program_magic
 from labkit.course import check_progress
 from labkit.devices import faults
 from simt.common import cell
@@ -58,7 +58,7 @@ def notebook(monkeypatch, tmp_path):
     monkeypatch.setattr(magic, "answers", {})
     monkeypatch.setattr(magic, "runs", {})
     shell = InteractiveShell()
-    magic.load_ipython_extension(shell)
+    program_magic.load_ipython_extension(shell)
     monkeypatch.setattr(cell, "shell", lambda: shell)
     return Notebook(shell, tmp_path)
 
