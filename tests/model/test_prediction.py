@@ -147,7 +147,7 @@ def test_a_chain_of_multiply_adds_takes_their_latency():
     }"""
     on_sm = kernel(code, "chained")
     launch = launch_of(1, 32, (np.ones(32, np.float32), np.float32(0.5)), 0, 10)
-    traffic = on_sm.traffic(launch, [0], "H200")
+    traffic = on_sm.traffic(on_sm.bind(launch), [0], "H200")
     cycles = chain(traffic.sass.code, traffic.issued.astype(float), lambda _: 30.0)
     with (DATA / "h200/limits.csv").open() as file:
         (latency,) = (
