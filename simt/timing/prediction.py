@@ -34,7 +34,8 @@ ADVICE = {
     "uniform": "arithmetic for a whole warp fills its pipe",
     "L1 requests": "the L1 delivers one line of 128 bytes per clock; fewer requests, or ones that touch "
     "fewer lines, help",
-    "shared memory": "its 32 banks deliver a word per clock each; registers help, or removing bank conflicts where there are any",
+    "shared memory": "its 32 banks deliver a word per clock each; registers help, or removing bank "
+    "conflicts where there are any",
     "L1 stores": "the L1 passes one sector of 32 bytes per clock on to the L2",
     "latency": "warps wait for results; more warps, or more independent work per warp, help",
     "starting blocks": "so many small blocks are started; more work per block helps",

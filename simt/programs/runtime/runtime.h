@@ -129,7 +129,7 @@ enum request {
     MACHINE = 7,
     FAILED_CALL = 8,
     LOOKED = 14, /* the program has asked for its last error */
-    END = 9,
+    LAST = 9, /* the program has come to its end */
     ARRAY = 10,
     OBJECT = 11,
     DESTROY = 12,

@@ -112,7 +112,7 @@ static void at_exit(void) {
     struct message message = {0};
     excuse_leaks();
     if (is_watched || is_recorded) /* it has come to its end by itself: only then is memory that is left a leak */
-        ask(END, &message);
+        ask(LAST, &message);
     forget(&message);
     end_server();
 }

@@ -26,6 +26,7 @@ from simt.findings import Finding
 from simt.kernel import TOOLS, Launch
 from simt.launch.arguments import Packed
 from simt.module import Kernel
+from simt.programs.header import numbers
 from simt.programs.server.device_code import Modules
 from simt.programs.server.gpu import described
 from simt.programs.server.libraries import Libraries
@@ -43,29 +44,7 @@ from simt.sanitizer.sanitizer import Sanitizer
 _PLACE = re.compile(r"(?:ptxas )?/\S+\.ptx\b")  # of the copy that the assembler got
 SECONDS = 120.0  # that a kernel may take; LABKIT_TIMEOUT says another number
 
-
-class Request(IntEnum):
-    """The numbers of requests, as runtime/runtime.h has them."""
-
-    LOAD = 1
-    KERNEL = 2
-    FIND_VARIABLE = 3
-    LAUNCH = 4
-    RESOURCES = 5
-    OCCUPANCY = 6
-    MACHINE = 7
-    FAILED_CALL = 8
-    END = 9
-    ARRAY = 10
-    OBJECT = 11
-    DESTROY = 12
-    LIBRARY_CALL = 13
-    LOOKED = 14
-    NOTED = 15
-    LEFT = 16
-    UNWRITTEN = 17
-    FREED = 18
-    ORDER = 19
+_REQUESTS = {number: name.lower() for name, number in numbers("request").items()}
 
 
 class Code(IntEnum):
@@ -108,8 +87,9 @@ class Server:
         self._unseen = ""  # a launch that was refused, while nothing has looked for it
 
     def answer(self, request: int, reader: Reader) -> Answer:
-        """Answer one request."""
-        return _ANSWERS[Request(request)](self, reader)
+        """Answer one request: by the method of its name in runtime/runtime.h."""
+        serve: Callable[[Reader], Answer] = getattr(self, _REQUESTS[request])
+        return serve(reader)
 
     def end(self) -> None:
         """Report what is to be reported when the program has ended."""
@@ -364,29 +344,6 @@ class Server:
         if not isinstance(finding, Finding):
             return str(error)
         return worded(finding, self.modules.sources[module])
-
-
-_ANSWERS: dict[Request, Callable[[Server, Reader], Answer]] = {
-    Request.LOAD: Server.load,
-    Request.KERNEL: Server.kernel,
-    Request.FIND_VARIABLE: Server.find_variable,
-    Request.LAUNCH: Server.launch,
-    Request.RESOURCES: Server.resources,
-    Request.OCCUPANCY: Server.occupancy,
-    Request.MACHINE: Server.machine,
-    Request.FAILED_CALL: Server.failed_call,
-    Request.END: Server.last,
-    Request.ARRAY: Server.array,
-    Request.OBJECT: Server.object,
-    Request.DESTROY: Server.destroy,
-    Request.LIBRARY_CALL: Server.library_call,
-    Request.LOOKED: Server.looked,
-    Request.NOTED: Server.noted,
-    Request.LEFT: Server.left,
-    Request.UNWRITTEN: Server.unwritten,
-    Request.FREED: Server.freed,
-    Request.ORDER: Server.order,
-}
 
 
 # What ends a kernel on a GPU, too; after other mistakes a checked program goes on, to show more of them.
