@@ -19,7 +19,7 @@ from grader.intake.labs import labs
 from grader.model import Graded
 from grader.results import by_hand, manifest, roster
 from grader.results.by_hand import Overrides
-from grader.results.manifest import Run
+from grader.results.manifest import Grading
 from grader.results.roster import Roster
 from grader.results.scores import ERRORS, Remark, Scores
 from grader.results.store import Store
@@ -87,7 +87,7 @@ def by_instructor(
 
 
 def write_all(
-    store: Store, run: Run, students: Collection[str], given: ByInstructor | None = None
+    store: Store, run: Grading, students: Collection[str], given: ByInstructor | None = None
 ) -> Summary:
     """Make tables, manifest and pages of what is stored of these students, of whom some may have no
     results. `given` is what an instructor has laid beside them.

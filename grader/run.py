@@ -40,7 +40,7 @@ from grader.model import REGRADE, Graded, Submission
 from grader.report import BY_INSTRUCTOR, Summary, by_instructor, write_all
 from grader.results.handed_in import handed_in
 from grader.results.judged_by import judged_by
-from grader.results.manifest import Run
+from grader.results.manifest import Grading
 from grader.results.scores import Scores, is_full
 from grader.results.store import Store
 from grader.sandbox import process
@@ -159,10 +159,10 @@ def _run(wish: GradeRequest, console: Console, grade: engine.Grade | None) -> En
     return Ended(summary, summary.scores, stopped)
 
 
-def run_of(settings: Settings) -> Run:
+def run_of(settings: Settings) -> Grading:
     """Return what tables and pages tell of a run."""
     began, solved = datetime.fromisoformat(settings.began), catalog.shipped() / SOLUTIONS
-    return Run(settings.seed, settings.command, solved, _limits(settings), began, tuple(settings.strays))
+    return Grading(settings.seed, settings.command, solved, _limits(settings), began, tuple(settings.strays))
 
 
 def _again(wish: GradeRequest, exercises: Collection[str]) -> Sequence[str]:

@@ -43,7 +43,7 @@ EXERCISE_ID = re.compile(r"\d\d\.\d+")
 # Exercise id -> the kernel or function that was last made for it.
 answers: dict[str, Any] = {}
 # Exercise id -> the last cell that was run to answer it.
-runs: dict[str, "Run"] = {}
+runs: dict[str, "CellRun"] = {}
 
 DOES_NOT_COMPILE = "The cell does not compile. Its %%{} line counts as line 1.\n\n"
 
@@ -72,7 +72,7 @@ class CellError(SimtError):
 
 
 @dataclass(frozen=True)
-class Run:
+class CellRun:
     """A run of a cell with an answer: the cell, when it began, and why it left none, "" if it left one.
 
     `python` is what `%%answer` has run, and `file` what Python calls it; both are "" for another magic.
@@ -187,7 +187,7 @@ def noted(line: str) -> Iterator[dict[str, str]]:
         failure = _first_message(error)
         raise
     finally:
-        runs.update((exercise, Run(current(), began, failure, **about)) for exercise in exercises)
+        runs.update((exercise, CellRun(current(), began, failure, **about)) for exercise in exercises)
 
 
 def _first_message(error: Exception) -> str:

@@ -10,12 +10,12 @@ from pathlib import Path
 from grader.model import Graded
 from grader.pages import overview, student
 from grader.pages.tasks import tasks
-from grader.results.manifest import Run
+from grader.results.manifest import Grading
 from grader.results.scores import Scores
 from grader.text import slug, write_whole
 
 
-def write_all(out: Path, scores: Scores, run: Run, submissions: Callable[[], Iterable[Graded]]) -> Path:
+def write_all(out: Path, scores: Scores, run: Grading, submissions: Callable[[], Iterable[Graded]]) -> Path:
     """Write feedback/<slug>.html of each submission and overview.html into the folder `out`.
 
     `scores` are those of all submissions. Returns the overview's path.

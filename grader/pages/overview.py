@@ -13,7 +13,7 @@ from grader.intake.labs import Lab, number
 from grader.model import IGNORED, TAKEN, File, Submission
 from grader.pages import chart
 from grader.pages.template import render
-from grader.results.manifest import Run
+from grader.results.manifest import Grading
 from grader.results.scores import MOST_REMARKS, Remark, Scores, is_full
 
 
@@ -56,7 +56,7 @@ class Files:
         return f"{self.counts.total()} files: {each}"
 
 
-def page(scores: Scores, run: Run, links: Mapping[str, str], files: Files | None = None) -> str:
+def page(scores: Scores, run: Grading, links: Mapping[str, str], files: Files | None = None) -> str:
     """Return the HTML of the overview. `links` are the pages of students, `files` what was handed in."""
     return render(
         "overview.html",

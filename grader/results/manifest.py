@@ -26,7 +26,7 @@ PACKAGES = (
 
 
 @dataclass(frozen=True)
-class Run:
+class Grading:
     """A grading run: its seed, the command that began it, the folder of the solved notebooks.
 
     `limits` are those of a sandbox, and `began` is in UTC. `strays` tells in sentences which files beside the
@@ -42,7 +42,11 @@ class Run:
 
 
 def write(
-    out: Path, scores: Scores, run: Run, submissions: Callable[[], Iterable[Graded]], tables: Iterable[Path]
+    out: Path,
+    scores: Scores,
+    run: Grading,
+    submissions: Callable[[], Iterable[Graded]],
+    tables: Iterable[Path],
 ) -> Path:
     """Write the manifest of a run into the folder `out`, and return its path."""
     gpu = doctor.find_gpu()

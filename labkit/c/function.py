@@ -17,7 +17,7 @@ from labkit.c.calls import Calls, Left
 from labkit.c.compile import FILE_NAME, FLAGS, build, compile_log, find_compiler, makes_vectors, way
 from labkit.c.process import MAX_PRINTED_BYTES
 from labkit.c.report import without_assert
-from labkit.c.run import GUARD_BYTES, NO_MEMORY, Run, result, run_calls, run_program, times
+from labkit.c.run import GUARD_BYTES, NO_MEMORY, CRun, result, run_calls, run_program, times
 from labkit.c.source import find_function, with_call
 from simt.common.errors import CompileError, Crash, InvalidAccess
 from simt.common.processor import cpu_name
@@ -178,7 +178,7 @@ class CFunction:
         """Return the optimised program for arguments of these types; driver.c takes how to run it."""
         return self._program(FLAGS, bind(args, self.function)).read_bytes()
 
-    def _run_watched(self, arguments: Arguments, timeout: float) -> Run:
+    def _run_watched(self, arguments: Arguments, timeout: float) -> CRun:
         """Run the function with the first way to find mistakes that this compiler supports and starts."""
         for watch in WATCHES:
             if not _known(watch, find_compiler()):

@@ -110,7 +110,7 @@ _runners: list[Runner] = [run_here]
 
 
 @dataclass(frozen=True)
-class Run:
+class CRun:
     """How a run ended. `started`: it reached the call; `after`: driver.c's output after the call."""
 
     ended: Ended
@@ -123,7 +123,7 @@ class Run:
 
 def run_program(
     program: Path, arguments: Arguments, timeout: float, *, guard: int = GUARD_BYTES, samples: int = 0
-) -> Run:
+) -> CRun:
     """Run a program on the arguments; `samples` and `guard` as driver.c takes them, `timeout` in seconds."""
     memory = memory_limit(arguments)
     megabytes = memory // 2**20
@@ -139,10 +139,10 @@ def run_program(
     printed, report = (ended.printed, "") if returned else split_report(ended.printed)
     addresses = np.frombuffer(output[8:start], np.uint64).tolist() if started else []
     after = output[start:] if returned else b""
-    return Run(ended, printed, report, started, addresses, after)
+    return CRun(ended, printed, report, started, addresses, after)
 
 
-def result(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:
+def result(run: CRun, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:
     """Return what function `name` returned, and the arrays that it left. Raises what went wrong."""
     number, data = _left(run, arguments, name, source, timeout)
     if len(data) != arguments.nbytes:
@@ -150,7 +150,7 @@ def result(run: Run, arguments: Arguments, name: str, source: str, timeout: floa
     return number, data
 
 
-def times(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[float, ...]:
+def times(run: CRun, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[float, ...]:
     """Return the samples of function `name`, in milliseconds. Raises what went wrong."""
     _, data = _left(run, arguments, name, source, timeout)
     samples = np.frombuffer(data[: len(data) // 8 * 8])
@@ -176,7 +176,7 @@ def run_calls(program: Path, calls: Calls, timeout: float) -> Left:
     raise OSError("Windows has no pipes by which to time a program from outside.")
 
 
-def _left(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:
+def _left(run: CRun, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:
     """Return the number that the function returned, and the output that follows it."""
     if not run.after:
         raise _error(run, arguments, name, source.split("\n"), timeout)
@@ -214,7 +214,7 @@ def memory_limit(arguments: Arguments) -> int:
     return min(wanted, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
 
 
-def _error(run: Run, arguments: Arguments, name: str, source: Sequence[str], timeout: float) -> SimtError:
+def _error(run: CRun, arguments: Arguments, name: str, source: Sequence[str], timeout: float) -> SimtError:
     """Explain why the function did not return."""
     if run.ended.over == "printing":
         return Crash(f"{name} printed more than {MAX_PRINTED_BYTES:,} bytes and was stopped.")
@@ -242,5 +242,5 @@ def _error(run: Run, arguments: Arguments, name: str, source: Sequence[str], tim
     )
 
 
-def _memory(run: Run, arguments: Arguments, k: int) -> Memory:
+def _memory(run: CRun, arguments: Arguments, k: int) -> Memory:
     return Memory(arguments.named(k), run.addresses[k])

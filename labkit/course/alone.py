@@ -14,7 +14,7 @@ from labkit import magic
 from labkit.course.exercise import Answer, Exercise
 from labkit.course.notebooks import catalog
 from labkit.course.setups import needed, setups
-from labkit.magic import Run
+from labkit.magic import CellRun
 from simt.common import cell
 from simt.common.errors import SimtError
 
@@ -75,7 +75,7 @@ def _of_notebook() -> dict[str, Any]:
     return here.user_ns if here else {}
 
 
-def _line(error: BaseException, run: Run) -> str:
+def _line(error: BaseException, run: CellRun) -> str:
     """Name the cell's line that an error comes from."""
     trace, line = error.__traceback__, None
     while trace:

@@ -11,11 +11,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from labkit.magic import Run
+from labkit.magic import CellRun
 from simt.common import cell
 
 
-def changed_line(run: Run) -> int | None:
+def changed_line(run: CellRun) -> int | None:
     """Return the first line in which a cell differs from what ran, counted from 1; None if none is known."""
     now = cell.current().live.get(run.cell.id)
     if now is None:
@@ -30,7 +30,7 @@ def _lines(source: str) -> list[str]:
     return [line.rstrip() for line in source.rstrip().splitlines()]
 
 
-def _saved(run: Run) -> str | None:
+def _saved(run: CellRun) -> str | None:
     """Return the cell's source in the notebook's file, if that was saved after the cell ran."""
     try:
         path = _notebook()

@@ -55,7 +55,7 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Run:
+class VectorAccess:
     """Neighbouring elements that one vector load fetches, each with the (item, lane) pairs it serves."""
 
     group: int  # number of its base
@@ -63,9 +63,9 @@ class Run:
     elements: tuple[tuple[tuple[int, int], ...], ...]
 
 
-def plan(shape: Shape, size: int, offsets: Sequence[int], lanes: Sequence[int]) -> list[Run] | None:
+def plan(shape: Shape, size: int, offsets: Sequence[int], lanes: Sequence[int]) -> list[VectorAccess] | None:
     """Split an access of `lanes`, `size` bytes at each of `offsets`, into runs; None if too many."""
-    runs: list[Run] = []
+    runs: list[VectorAccess] = []
     for group in range(shape.bases):
         served: dict[int, list[tuple[int, int]]] = {}
         for lane in (lane for lane in lanes if lane // shape.group == group):
@@ -74,7 +74,7 @@ def plan(shape: Shape, size: int, offsets: Sequence[int], lanes: Sequence[int]) 
         run: list[int] = []
         for position in [*sorted(served), None]:
             if run and position != run[-1] + size:
-                runs.append(Run(group, run[0], tuple(tuple(served[p]) for p in run)))
+                runs.append(VectorAccess(group, run[0], tuple(tuple(served[p]) for p in run)))
                 run = []
             if position is not None:
                 run.append(position)
@@ -176,18 +176,18 @@ def _scatter(b: ir.IRBuilder, pointers: Value, value: Value, size: int, offset: 
     intrinsic(b, "masked.scatter", ir.VoidType(), *arguments, overloads=(value.type, pointers.type))
 
 
-def _run_pointer(b: ir.IRBuilder, where: Where, run: Run) -> Value:
+def _run_pointer(b: ir.IRBuilder, where: Where, run: VectorAccess) -> Value:
     base = element(b, where.base, run.group)
     return where.pointer(b, b.add(base, constant(base, run.offset)))
 
 
-def _load_run(b: ir.IRBuilder, where: Where, run: Run, kind: ir.Type, size: int) -> Value:
+def _load_run(b: ir.IRBuilder, where: Where, run: VectorAccess, kind: ir.Type, size: int) -> Value:
     type_ = ir.VectorType(kind, len(run.elements)) if len(run.elements) > 1 else kind
     return b.load(_run_pointer(b, where, run), align=size, typ=type_)
 
 
 def _collect(
-    b: ir.IRBuilder, runs: Sequence[Run], vectors: Sequence[Value], item: int, lanes: Sequence[int]
+    b: ir.IRBuilder, runs: Sequence[VectorAccess], vectors: Sequence[Value], item: int, lanes: Sequence[int]
 ) -> Value:
     """Collect what the runs loaded of one item: one element for each of `lanes`."""
     place = {
@@ -211,7 +211,7 @@ def _collect(
 
 
 def _store_run(
-    b: ir.IRBuilder, where: Where, run: Run, values: Sequence[Value], size: int, mask: Value
+    b: ir.IRBuilder, where: Where, run: VectorAccess, values: Sequence[Value], size: int, mask: Value
 ) -> None:
     pairs = [served[0] for served in run.elements]
     everything = values[0]

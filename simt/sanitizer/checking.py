@@ -29,7 +29,7 @@ from simt.common.limits import WARP
 from simt.lowering.recursion import keeps_registers
 from simt.ptx import Address, Instruction, Operand, Register, Vector
 from simt.sanitizer.element_types import first_uses
-from simt.sanitizer.quick import Member, Run, looks, plan, quick_function
+from simt.sanitizer.quick import Member, Stretch, looks, plan, quick_function
 from simt.sanitizer.shadow import plane_bytes_of
 from simt.sanitizer.strength import is_ordered, strong_table
 from simt.sanitizer.track import track_function
@@ -177,7 +177,7 @@ class CheckingEmitter(Emitter):
         instruction: Instruction,
         access: Access,
         start: int,
-        runs: tuple[Run, ...],
+        runs: tuple[Stretch, ...],
         known: tuple[Value, Value] | None,
     ) -> Value:
         """Call the quick look, `start` bytes from the base.

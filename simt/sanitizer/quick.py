@@ -28,7 +28,7 @@ Member = tuple[Instruction, Access]
 
 
 @dataclass(frozen=True)
-class Run:
+class Stretch:
     """Granules that one look is at, and the lane that touches each (SEVERAL: more than one lane does)."""
 
     group: int  # number of its base
@@ -87,7 +87,7 @@ def plan(
     size: int,
     granule: int,
     is_store: bool,
-) -> tuple[Run, ...] | None:
+) -> tuple[Stretch, ...] | None:
     """Split accesses of `size` bytes, each at its lanes' offsets, into runs of neighbouring granules.
 
     `sites`: the number of each access's instruction, less that of the first. If the runs would be short and
@@ -127,13 +127,13 @@ def _granules(
                 yield number, lane, index
 
 
-def _run(group: int, granules: list[int], touched: dict[int, tuple[int, int]]) -> Run:
+def _run(group: int, granules: list[int], touched: dict[int, tuple[int, int]]) -> Stretch:
     lanes, sites = zip(*(touched[granule] for granule in granules), strict=True)
-    return Run(group, tuple(granules), lanes, sites)
+    return Stretch(group, tuple(granules), lanes, sites)
 
 
 def quick_function(
-    module: ir.Module, runs: tuple[Run, ...], is_store: bool, is_global: bool, settles: bool
+    module: ir.Module, runs: tuple[Stretch, ...], is_store: bool, is_global: bool, settles: bool
 ) -> ir.Function:
     """Define the quick look: it notes accesses of all lanes, and leaves suspicious ones to `warp_look`.
 
@@ -157,7 +157,12 @@ class _Quick:
     """Builds a quick look."""
 
     def __init__(
-        self, function: ir.Function, runs: tuple[Run, ...], is_store: bool, is_global: bool, settles: bool
+        self,
+        function: ir.Function,
+        runs: tuple[Stretch, ...],
+        is_store: bool,
+        is_global: bool,
+        settles: bool,
     ) -> None:
         self.runs, self.is_store, self.settles = runs, is_store, settles
         self.planes, self.plane_bytes, *stamps = function.args[:5]
@@ -180,7 +185,7 @@ class _Quick:
             self._note(run)
         b.ret(ir.Constant(I1, 1))
 
-    def _is_fine(self, run: Run) -> Value:
+    def _is_fine(self, run: Stretch) -> Value:
         b, present = self.b, self.present
         fine = present.is_past(b, self._load(run, shadow.WRITE_STAMP))
         if self.is_store:
@@ -200,7 +205,7 @@ class _Quick:
             settled = b.and_(settled, all_true(b, same))
         return settled
 
-    def _note(self, run: Run) -> None:
+    def _note(self, run: Stretch) -> None:
         """Write the stamps, places and sites of one run."""
         b, lane = self.b, _numbers(run.lanes)
         place = b.or_(shadow.spread(b, self.phase, lane), lane)
@@ -217,7 +222,7 @@ class _Quick:
             for plane, value in zip(shadow.READS, (*new, site), strict=True):
                 self._store(run, plane, value)
 
-    def _load(self, run: Run, plane: int) -> Value:
+    def _load(self, run: Stretch, plane: int) -> Value:
         """Load one word per granule of a run."""
         type_ = vector_type(I32, len(run.lanes))
         if run.is_contiguous:
@@ -226,7 +231,7 @@ class _Quick:
         arguments = [pointers, ir.Constant(I32, 4), _everyone(run), ir.Constant(type_, None)]
         return intrinsic(self.b, "masked.gather", type_, *arguments, overloads=(type_, pointers.type))
 
-    def _store(self, run: Run, plane: int, value: Value) -> None:
+    def _store(self, run: Stretch, plane: int, value: Value) -> None:
         if run.is_contiguous:
             self.b.store(value, self._first(run, plane), align=4)
             return
@@ -234,12 +239,12 @@ class _Quick:
         arguments = [value, pointers, ir.Constant(I32, 4), _everyone(run)]
         intrinsic(self.b, "masked.scatter", ir.VoidType(), *arguments, overloads=(value.type, pointers.type))
 
-    def _first(self, run: Run, plane: int) -> Value:
+    def _first(self, run: Stretch, plane: int) -> Value:
         """Return the address of the word of a run's first granule."""
         index = self.b.add(self.granules[run.group], ir.Constant(I64, run.granules[0]))
         return shadow.word(self.b, self.planes, self.plane_bytes, plane, index)
 
-    def _each(self, run: Run, plane: int) -> Value:
+    def _each(self, run: Stretch, plane: int) -> Value:
         """Return the addresses of the words of all granules of a run."""
         b, count = self.b, len(run.granules)
         start = b.ptrtoint(
@@ -254,5 +259,5 @@ def _numbers(values: tuple[int, ...]) -> Value:
     return numbers(values) if len(values) > 1 else ir.Constant(I32, values[0])
 
 
-def _everyone(run: Run) -> Value:
+def _everyone(run: Stretch) -> Value:
     return ir.Constant(ir.VectorType(I1, len(run.lanes)), [ir.Constant(I1, 1)] * len(run.lanes))

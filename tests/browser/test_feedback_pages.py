@@ -5,7 +5,7 @@ from lab import browser_page
 from made_up_class import SOLVED, exercises, made_up
 
 from grader.report import write_all
-from grader.results.manifest import Run
+from grader.results.manifest import Grading
 from grader.results.store import Store
 from grader.sandbox.limits import LIMITS
 from grader.text import slug
@@ -23,7 +23,7 @@ def grades(tmp_path_factory):
     for graded in made_up(20, LABS):
         names.append(graded.submission.student)
         kept.put(graded)
-    write_all(kept, Run(7, "labkit grade", SOLVED, LIMITS), names)
+    write_all(kept, Grading(7, "labkit grade", SOLVED, LIMITS), names)
     return kept.out
 
 

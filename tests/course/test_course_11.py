@@ -7,7 +7,7 @@ from labkit.course.exercises import lab_11
 STARTERS = {
     "11.1": (1, "out[0, 0]", "0", lab_11.BY_WMMA.usual),
     "11.2": (3, "0", "256", "32", "8"),
-    "11.3": (1, "15", lab_11.PHASES.race),
+    "11.3": (1, "16", lab_11.PHASES.race),
     "11.4": (1, lab_11.MENDED.race),
     "11.5": (1, "1", "0.666667", lab_11.FED_HINT),
 }
@@ -127,12 +127,16 @@ WRONG = [
     ),
 ]
 
+INITS_FENCED = "    fence_mbarrier_init(sem_release, scope_cluster);  // TMA must see the mbarriers, too\n"
+INIT_FENCED = ", fence_mbarrier_init(sem_release, scope_cluster)"
 OTHERS = [
     ("11.1", "from the end", ("int k = 0; k < K; k += 16", "int k = K - 16; k >= 0; k -= 16")),
     ("11.2", "turned round", (PLACE, "return (chunk + row) % 8;")),
     ("11.2", "downwards", (PLACE, "return chunk ^ 7 - row % 8;")),
     ("11.3", "bits", ("i / 2 % 2 ^ 1", "!(i >> 1 & 1)")),
     ("11.3", "waits in the first round only where it must", (EMPTY, "            if (i > 1)\n    " + EMPTY)),
+    ("11.3", "made of the cell as it was handed out until edition 3", (INITS_FENCED, "")),
+    ("11.4", "made of the cell as it was handed out until edition 3", (INIT_FENCED, "")),
     ("11.4", "lanes of the warp meet", (FENCE + MET, FENCE + "        __syncwarp();\n")),
     ("11.4", "waits for all that leaves", ("n32_t<1>", "n32_t<0>")),
     ("11.5", "as a fraction", ("min(1, compute / bring)", "compute / max(compute, bring)")),

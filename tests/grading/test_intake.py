@@ -49,7 +49,7 @@ from grader.model import (
     Submission,
 )
 from grader.pages import overview
-from grader.results.manifest import Run
+from grader.results.manifest import Grading
 from grader.results.scores import Remark, Scores
 from grader.sandbox.limits import LIMITS
 from labkit import cli
@@ -780,7 +780,7 @@ class TestOverview:
             files.add(submission)
         for remark in regrades:
             scores.regrades.add(remark)
-        return overview.page(scores, Run(7, "labkit grade", Path(), LIMITS, strays=strays), {}, files)
+        return overview.page(scores, Grading(7, "labkit grade", Path(), LIMITS, strays=strays), {}, files)
 
     def test_counts_files_and_lists_those_that_were_not_just_taken(self):
         files = overview.Files()

@@ -18,7 +18,7 @@ from made_up_class import NAMES, SOLVED, exercises, made_up, result
 from grader.intake.labs import labs, total, worth
 from grader.model import REGRADE, Answer, Graded, Submission
 from grader.report import write_all
-from grader.results.manifest import Run, sha256
+from grader.results.manifest import Grading, sha256
 from grader.results.store import Store
 from grader.results.tables import Tables, cell
 from grader.sandbox.limits import LIMITS
@@ -26,7 +26,7 @@ from grader.text import slug
 
 LABS = ("02", "03")
 ASKED = exercises(*LABS)
-RUN = Run(7, "labkit grade submissions --out grades", SOLVED, LIMITS)
+RUN = Grading(7, "labkit grade submissions --out grades", SOLVED, LIMITS)
 OF_02, OF_03 = (str(sum(exercise.points for exercise in exercises(lab))) for lab in LABS)
 BY_ID = {exercise.id: exercise for exercise in ASKED}
 

@@ -16,7 +16,7 @@ import simt
 from simt.compiler.nvrtc import parameter_types
 from simt.counters.banks import bank_conflicts
 from simt.sanitizer.element_types import mismatch
-from simt.sanitizer.quick import Run, plan
+from simt.sanitizer.quick import Stretch, plan
 from simt.sanitizer.shadow import PLANES, SEVERAL, STAMP_STEP
 from simt.sanitizer.shadow_memory import LAST_STAMP, MOST_KEPT, ShadowMemory
 
@@ -806,7 +806,7 @@ def test_a_loop_in_which_lanes_meet():
 )  # fmt: skip
 def test_plan(offsets, group, size, granule, is_store, runs):
     found = plan([offsets], [0], group, size, granule, is_store)
-    expected = runs and tuple(Run(base, words, lanes, (0,) * len(words)) for base, words, lanes in runs)
+    expected = runs and tuple(Stretch(base, words, lanes, (0,) * len(words)) for base, words, lanes in runs)
     assert found == expected
 
 

@@ -28,7 +28,7 @@ Args = tuple[int, ...]
 Draw = Callable[[np.random.Generator, Args], Args]
 
 
-class Run(NamedTuple):
+class ProgramRun(NamedTuple):
     """A run as a student would type it, and what came of it."""
 
     shown: str
@@ -88,14 +88,14 @@ def _last_change(was: np.ndarray, now: np.ndarray) -> int:
     return int(changes[-1]) + 1 if changes.size else 0
 
 
-def ran(program: AnyProgram, args: Args, mode: Mode = "run", gpu: str = GPU) -> Run:
+def ran(program: AnyProgram, args: Args, mode: Mode = "run", gpu: str = GPU) -> ProgramRun:
     """Run a program with arguments. Raises Unmet where it does not come to its end."""
     words = [str(each) for each in args]
     seed, variables = fresh(1, f"{mode} {words}"), {"LABKIT_GPU": gpu}
     outcome = program.run(*words, mode=mode, timeout=SECONDS, variables=variables, record=seed)
     nothing = Record(ended=False, is_whole=True, gpu=gpu, found=[])
     shown = f"./program {shlex.join(words)}" + f" (mode {mode})" * (mode != "run")
-    run = Run(shown, outcome, outcome.record or nothing)
+    run = ProgramRun(shown, outcome, outcome.record or nothing)
     if outcome.timed_out:
         raise run.unmet(f"it has not ended after {SECONDS:g} s and was stopped.")
     if outcome.code > 128:
@@ -110,7 +110,7 @@ def drawn_gpu() -> str:
     return one_of(GPU, GPUS)
 
 
-def succeeded(program: AnyProgram, args: Args, gpu: str = GPU) -> Run:
+def succeeded(program: AnyProgram, args: Args, gpu: str = GPU) -> ProgramRun:
     """Run a program with arguments. Raises Unmet where its exit code is not 0."""
     run = ran(program, args, gpu=gpu)
     if run.outcome.code:
@@ -118,7 +118,7 @@ def succeeded(program: AnyProgram, args: Args, gpu: str = GPU) -> Run:
     return run
 
 
-def number(run: Run, name: str) -> float:
+def number(run: ProgramRun, name: str) -> float:
     """Return the number behind `name:` in what a program prints. Raises Unmet where there is none."""
     found = re.findall(rf"\b{re.escape(name)}:{_NUMBER}", run.outcome.stdout)
     if not found:
@@ -129,7 +129,7 @@ def number(run: Run, name: str) -> float:
 # What a run computes on the GPU.
 
 
-def launches_of(run: Run, kernel: str, hint: str = "") -> list[Launched]:
+def launches_of(run: ProgramRun, kernel: str, hint: str = "") -> list[Launched]:
     """Return the launches of a kernel that succeeded. Raises Unmet where there is none."""
     found = [each for each in run.record.launches if each.kernel == kernel and not each.code]
     if not found:
@@ -137,7 +137,7 @@ def launches_of(run: Run, kernel: str, hint: str = "") -> list[Launched]:
     return found
 
 
-def computed(run: Run, args: Args, work: Work, hint: str = "") -> None:
+def computed(run: ProgramRun, args: Args, work: Work, hint: str = "") -> None:
     """Raise Unmet unless launches of the kernel compute the result, and it comes from them to the host."""
     parts: list[Part] = []
     expected = work.result(*args).astype(np.float32)
@@ -312,7 +312,7 @@ def no_mistake(
 # Times by events.
 
 
-def timed(run: Run, kernel: str, hint: str, name: str = "ms") -> float:
+def timed(run: ProgramRun, kernel: str, hint: str, name: str = "ms") -> float:
     """Return the milliseconds that a program prints. Raises Unmet unless they are what cudaEventElapsedTime
     gave, or the mean over the launches of the kernel between the events.
     """
@@ -324,7 +324,7 @@ def timed(run: Run, kernel: str, hint: str, name: str = "ms") -> float:
     raise _unlike(run, got, name, hint)
 
 
-def timed_whole(run: Run, hint: str, name: str = "ms") -> float:
+def timed_whole(run: ProgramRun, hint: str, name: str = "ms") -> float:
     """Return the milliseconds that a program prints. Raises Unmet unless they lie between two events around
     all copies and kernels, in every stream.
     """
@@ -346,6 +346,6 @@ def _is_near(printed: float, ms: float) -> bool:
     return abs(printed - ms) <= 1e-3 * abs(ms)
 
 
-def _unlike(run: Run, got: float, name: str, hint: str) -> Unmet:
+def _unlike(run: ProgramRun, got: float, name: str, hint: str) -> Unmet:
     told = ", ".join(f"{each.ms:.4g}" for each in run.record.elapsed[:3]) or "no"
     return run.unmet(f"{name} is {got:.4g}; cudaEventElapsedTime gave {told} ms.", hint)
