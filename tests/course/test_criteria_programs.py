@@ -275,7 +275,7 @@ class TestTimed:
     def of(self, text, *elapsed):
         record = replace(RIGHT, launches=[launch(at=at) for at in (3, 4, 9)], elapsed=[*elapsed])
         return programs.timed(
-            programs.Run("./program", ended(text, record=record), record), "double", "<hint>"
+            programs.ProgramRun("./program", ended(text, record=record), record), "double", "<hint>"
         )
 
     two = Elapsed(started=2, stopped=5, begin=1.0, end=1.008)
@@ -309,7 +309,9 @@ class TestTimedWhole:
 
     def of(self, text, *elapsed):
         record = replace(RIGHT, elapsed=[*elapsed], spans=[*self.spans])
-        return programs.timed_whole(programs.Run("./program", ended(text, record=record), record), "<hint>")
+        return programs.timed_whole(
+            programs.ProgramRun("./program", ended(text, record=record), record), "<hint>"
+        )
 
     def test_right(self):
         assert self.of("ms: 8", self.whole) == 8

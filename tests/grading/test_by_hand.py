@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from grader import run
 from grader.model import Graded, Submission
 from grader.report import by_instructor, write_all
-from grader.results.manifest import Run
+from grader.results.manifest import Grading
 from grader.results.store import Store
 from grader.results.written import WrongTable
 from grader.sandbox.limits import LIMITS
@@ -22,7 +22,7 @@ from labkit import cli
 
 ASKED = exercises("02", "03")
 BY_ID = {exercise.id: exercise for exercise in ASKED}
-RUN = Run(7, "labkit grade", SOLVED, LIMITS)
+RUN = Grading(7, "labkit grade", SOLVED, LIMITS)
 HEAD = "student,exercise,points,reason\n"
 
 

@@ -16,7 +16,7 @@ from grader.pages import chart, overview, student
 from grader.pages.listing import listing, named_lines
 from grader.pages.tasks import tasks
 from grader.report import write_all
-from grader.results.manifest import Run
+from grader.results.manifest import Grading
 from grader.results.scores import Scores
 from grader.results.store import Store
 from grader.sandbox.limits import LIMITS
@@ -30,7 +30,7 @@ MARKUP = (
 )
 TERMINAL = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x00\x08\x9b\u202egnp.exe\ud800"
 HOSTILE = f"{MARKUP} {TERMINAL}"
-RUN = Run(1234, f"labkit grade {MARKUP}", SOLVED, LIMITS)
+RUN = Grading(1234, f"labkit grade {MARKUP}", SOLVED, LIMITS)
 ASKED = exercises("02", "03")
 OF_02 = sum(exercise.points for exercise in exercises("02"))
 SOURCE = solution(cells()["02.1"])

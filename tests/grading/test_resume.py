@@ -16,7 +16,7 @@ from grader.model import GRADED, REGRADE, Graded, Result, Submission
 from grader.report import write_all
 from grader.results import judged_by as rules
 from grader.results.judged_by import judged_by
-from grader.results.manifest import Run
+from grader.results.manifest import Grading
 from grader.results.store import Store
 from grader.sandbox.limits import LIMITS
 from labkit import cli
@@ -132,7 +132,7 @@ class TestStore:
         """As when the run is stopped before all is judged again."""
         Store(tmp_path, 7, ASKED).put(graded())
         kept = Store(tmp_path, 7, [replace(ASKED[0], points=9), *ASKED[1:]])
-        write_all(kept, Run(7, "labkit grade", SOLVED, LIMITS), ["bob"])
+        write_all(kept, Grading(7, "labkit grade", SOLVED, LIMITS), ["bob"])
         (row,) = rows(tmp_path / "to_regrade.csv")
         assert row["exercise"] == ASKED[0].id and rules.CHANGED["criteria"] in row["reason"]
         assert [*rows(tmp_path / "gradebook-moodle.csv")[0].values()][-1] == "-"

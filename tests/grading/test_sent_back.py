@@ -15,12 +15,12 @@ from grader.intake import submissions
 from grader.model import Graded, Submission
 from grader.report import write_all
 from grader.results.handed_in import handed_in
-from grader.results.manifest import Run
+from grader.results.manifest import Grading
 from grader.results.store import Store
 from grader.sandbox.limits import LIMITS
 
 ASKED = exercises("02")
-RUN = Run(7, "labkit grade", SOLVED, LIMITS)
+RUN = Grading(7, "labkit grade", SOLVED, LIMITS)
 NAMES = ("Jane Doe", "Zoë O'Hara_Smith", "魏 五", "a/b\\c: d?", "x" * 300, "\udcff")
 
 
