@@ -71,6 +71,22 @@ def test_a_variable_takes_the_values_of_numpy_step_by_step(product):
     assert {thread[:2]: values for thread, values in changes.items()} == expected
 
 
+@pytest.mark.parametrize("ctype", ["double", "float", "__half", "long long", "short"])
+def test_variables_of_every_width_keep_their_bits(ctype):
+    dtype = {"double": "f8", "float": "f4", "__half": "f2", "long long": "i8", "short": "i2"}[ctype]
+    source = """#include <cuda_fp16.h>
+    extern "C" __global__ void f(const TYPE* x, TYPE* y) {
+        TYPE each = x[threadIdx.x];
+        TYPE twice = each + each;
+        y[threadIdx.x] = twice;
+    }""".replace("TYPE", ctype)
+    x = (np.arange(32) * 1.25).astype(dtype)
+    args = (x, np.zeros_like(x))
+    traced = labkit.trace(simt.RawModule(code=source).get_function("f"), 1, 32, args)
+    stored = traced.accesses.query("kind == 'store' and element.str.startswith('y[')").sort_values("thread")
+    np.testing.assert_array_equal(stored.value.to_numpy().astype(dtype), x + x)
+
+
 def test_a_loop_counter_counts(product):
     changes = product[0].values("t").groupby("thread").value.apply(list)
     assert all(values == [0, 16, 32, 48, 64] for values in changes)
