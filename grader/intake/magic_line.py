@@ -52,7 +52,8 @@ def _options(line: str, exercise: Exercise) -> list[str]:
     if exercise.magic == "answer":
         if line.strip() != exercise.id:
             raise Refused(f"{_quoted(line, exercise)}: that is not the id of an exercise alone.")
-        return []
+        # The sandbox has no exercises in which the magic could look it up.
+        return [f"--function={exercise.function}"] if exercise.function else []
     if exercise.magic == "program":
         return _of_program(line, exercise)
     try:
