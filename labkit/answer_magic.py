@@ -1,7 +1,7 @@
 """The cell magic `%%answer`: run a cell of Python, and keep its function as the answer to an exercise.
 
 %%answer 09.6                       keeps the Python function below as the answer to exercise 09.6
-%%answer 09.6 --function=wrong_tiles    the grader's line, as its sandbox knows no exercises: the function's name
+%%answer 09.6 --function=wrong_tiles    the grader's line: its sandbox knows no exercises
 """
 
 import re
