@@ -9,9 +9,9 @@ NVRTC compiles the source to PTX (simt.compiler). From there a kernel goes throu
     lowering   turns calls, recursion and matrix operations into plain instructions
     code       makes LLVM code in which a warp is a 32-lane vector; instructions/ has one entry each
     launch     turns arguments into bytes and valid memory, and chooses which blocks run
-    counters   says what a counted run adds to the code, and makes the profile
-    sanitizer  says what a checked run adds to the code, and makes the findings
-    run        runs the blocks on the cores of the host, with a time limit
+    run        runs the blocks on the cores of the host, with a time limit, and with any observer
+    counters   the observers that count, and the profile
+    sanitizer  the observer that checks; findings says in words what is wrong with a launch
     sass       reads machine code and counts what it executes
     timing     predicts a kernel's time on a GPU from its machine code and a few sampled blocks
     recording  records one block step by step
@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from simt.findings import Finding
     from simt.launch.unwritten import empty
     from simt.module import AnyKernel, Kernel, RawKernel, RawModule
+    from simt.run.machine import BoundLaunch
 
 # Each name is imported when it is first used, so that `import simt` is quick.
 _PLACES = {
     "AnyKernel": "simt.module",
     "BarrierError": "simt.common.errors",
+    "BoundLaunch": "simt.run.machine",
     "CompileError": "simt.common.errors",
     "Finding": "simt.findings",
     "Gpu": "simt.common.occupancy",
