@@ -22,8 +22,8 @@ from simt.common.occupancy import DEFAULT_GPU
 if TYPE_CHECKING:
     import pandas as pd
 
-SECONDS = 10  # that a launch may take, a student's own and one of a check alike
-PATIENCE_SECONDS = 60  # that a rung may take: it ends, on a busy machine too
+SECONDS = 10  # time limit of a launch, in a notebook and in a check
+PATIENCE_SECONDS = 60  # time limit of a rung: it ends on a busy machine, too
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")  # compute-sanitizer's tools, as in `check`
 Size = int | Sequence[int]  # size of a grid or a block, in 1 to 3 dimensions
 Blocks = int | Sequence[int] | None  # blocks to run: a number of them, over the whole grid; those listed; all

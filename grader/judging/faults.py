@@ -66,7 +66,7 @@ class Mistake(Exception):
 
 
 def ours(error: BaseException) -> str:
-    """Say in a sentence why the grader could not judge; "" where the answer is the cause."""
+    """Return why the grader could not judge, in a sentence; "" if the answer itself is the cause."""
     if isinstance(error, Disturbed):
         return str(error)
     if isinstance(error, NoCompiler):

@@ -39,7 +39,7 @@ from labkit.course.reimported import Raised
 
 START_SECONDS = 60
 POLL_SECONDS = 0.25
-END_SECONDS = 5  # in which a check cell ends, and the last of what a cell shows arrives
+END_SECONDS = 5  # for a check cell to end, and for the last of its output to arrive
 _TRACEBACK = "Traceback (most recent call last)"
 _AROUND = ("get_ipython().run_cell_magic(", "[... skipping hidden")  # in IPython's frames above a cell's own
 ENDED = "The answer has ended the process that runs it."

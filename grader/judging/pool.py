@@ -20,7 +20,7 @@ from grader.model import Graded
 from grader.sandbox import process
 from grader.sandbox.watch import below
 
-END_SECONDS = 5.0  # in which a process that is interrupted clears its sandbox away
+END_SECONDS = 5.0  # for an interrupted process to remove its sandbox
 HERE = "this machine"
 MOST_BELOW = 10_000  # processes
 # A server imports what grades once, and forks for each worker: so they start at once and share that memory.

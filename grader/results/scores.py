@@ -11,7 +11,7 @@ from grader.model import REGRADE, Graded, Result
 from grader.text import one_line
 from labkit.course.feedback import FAILED
 
-MOST_REMARKS = 500  # that an overview lists
+MOST_REMARKS = 500  # listed in an overview
 LONGEST_REMARK = 300  # characters
 ERRORS = "errors.txt"  # for instructors: the grader's own errors, with their tracebacks
 

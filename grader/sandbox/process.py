@@ -338,7 +338,7 @@ def clear(pid: int) -> None:
 
 
 def _publish(folder: Path) -> None:
-    """Let another user read what is in a folder; who sees the folder, its parent says."""
+    """Let another user read the contents of a folder. The permissions of its parent decide who reaches it."""
     for path in (folder, *folder.iterdir()):
         path.chmod(0o777)
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 MAX_PRINTED_BYTES = 2**20
 POLL_SECONDS = 0.05
-REPORT_SECONDS = 10  # that a sanitizer may take to report where the program was
+REPORT_SECONDS = 10  # time for a sanitizer to report where the program was
 
 
 @dataclass(frozen=True)

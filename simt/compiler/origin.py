@@ -17,7 +17,7 @@ from simt.compiler.machine_code import KernelCode
 from simt.compiler.nvrtc import MissingTool, Resources, parse_resources
 from simt.compiler.wheels import program
 
-SECONDS = 300  # that ptxas may take
+SECONDS = 300  # time limit of ptxas
 Assembled = dict[str, dict[str, KernelCode]]  # by architecture and lowered name: what was read once
 
 

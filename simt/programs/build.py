@@ -15,7 +15,7 @@ from simt.programs.toolkit import host_compiler, toolkit
 
 COMPATIBLE = Path(__file__).parent / "include"
 ARCHITECTURE = "90"
-OLDEST = 75  # that nvcc 13 compiles for
+OLDEST = 75  # the oldest architecture that nvcc 13 compiles for
 # What asks for architectures: it is read, and replaced by one that becomes PTX.
 _WITH_VALUE = ("-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code", "--gpu-code")
 _NVRTC = "-lnvrtc"  # it needs no GPU, so it is NVIDIA's

@@ -28,7 +28,7 @@ from simt.programs.server.wire import BEGIN
 CHECKED, WATCHED, RECORDED = 1, 2, 4  # flags of the memory's table, as runtime/runtime.h has them
 _FLAGS = {"run": RECORDED, "check": RECORDED | CHECKED, "profile": RECORDED | WATCHED}
 _OURS = "LABKIT_"  # begins the names of variables that set up the simulator
-SECONDS = 60.0  # that the record may take when the program has ended
+SECONDS = 60.0  # time for the record to arrive after the program has ended
 
 
 @dataclass(frozen=True)

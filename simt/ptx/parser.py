@@ -36,7 +36,7 @@ _LIBRARIES = "4cuda|26__nv_atomic|18cooperative_groups|6nvcuda|3cub|6thrust|2cg"
 _LOC = re.compile(
     r"\s*\.loc\s+(?P<at>\d+\s+\d+\s+\d+)(?:[^\n]*?inlined_at\s+(?P<caller>\d+\s+\d+\s+\d+))?[^\n]*"
 )
-MOST_CALLS = 20  # that one instruction names
+MOST_CALLS = 20  # callees listed for one instruction
 _DEBUG_LABEL = re.compile(r"^\.b64\s+(\$L__\w+)", re.M)
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
 

@@ -20,7 +20,7 @@ from simt.recording.record import Recording, record
 from simt.recording.tables import Trace
 from simt.run.observer import Observer
 
-MOST_BLOCKS = 1024  # that are searched for the one that writes a wrong element
+MOST_BLOCKS = 1024  # searched for the one that writes a wrong element
 Why = Exception | Finding | None  # a wrong result, an error or a finding
 
 

@@ -29,7 +29,7 @@ from simt.recording.memory import Memory
 from simt.recording.variables import Variable, found
 
 MEGABYTES = 32  # of values that a recording keeps
-SECONDS = 5  # that the recorded run may take
+SECONDS = 5  # time limit of the recorded run
 ROUNDS = 1024  # different orders of the warps; after them they come again
 
 

@@ -189,7 +189,7 @@ class Ordering:
             self._found("racecheck", "mbarrier used before its init", access, site, message)
 
     def arrive(self, call: Call, what: Mbarrier | Meeting) -> None:
-        """Leave the warp's clocks at a barrier; what it does next is later."""
+        """Add the warp's clocks to those at a barrier, then advance its own."""
         state, warp = self._state(call), call.number
         left = state.left.get(id(what))
         state.barriers[id(what)] = what

@@ -22,7 +22,7 @@ from simt.sanitizer import shadow
 from simt.sanitizer.shadow import Present
 from simt.sanitizer.strength import is_ordered
 
-MOST_GRANULES = 512  # that one look is at
+MOST_GRANULES = 512  # per look
 GRANULES_WORTH_A_RUN = 8  # on average; gathering so many takes longer than another vector load
 Member = tuple[Instruction, Access]
 

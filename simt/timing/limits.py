@@ -26,7 +26,7 @@ FEW_WAVES = 3  # up to so many, the last one counts as a whole one
 BLOCK_BARRIERS = tuple(name for name, row in OPCODES.items() if row.waits == "block")
 SHARED = accesses("load", "shared") + accesses("store", "shared")
 SHARED_ATOMICS = accesses("atomic", "shared")
-ATOMIC_CLOCKS = 200  # that an atomic operation takes longer than a load from the L2
+ATOMIC_CLOCKS = 200  # an atomic operation takes longer than a load from the L2 by this
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class Work:
     """What a launch does. Counts are of an average block, by instruction of machine code.
 
     `hits` is the share of a load's sectors that the L1 has, `lines` how many a request touches. `uneven` is
-    how much longer the busiest multiprocessor works than it would if all blocks did as much as the average.
+    the load imbalance: the work of the busiest multiprocessor over the average.
     """
 
     launched: Launched
@@ -228,7 +228,7 @@ def batches(code: KernelCode) -> np.ndarray:
 
 
 def _uneven(sampled: Sampled) -> float:
-    """Return how much longer the busiest multiprocessor works than with blocks that are all alike."""
+    """Return the load imbalance: the work of the busiest multiprocessor over that with equal blocks."""
     launched = sampled.launched
     if len(sampled.plan.spread) < 4:
         return 1.0

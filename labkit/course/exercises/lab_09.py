@@ -303,7 +303,7 @@ def _large(letter: str, times: float) -> predicted.Large:
 
 
 def _within(letter: str, most: float, hint: str) -> Criterion:
-    """Ask for so many predicted ms of the large launch."""
+    """Require that the large launch is predicted to take at most this many ms."""
     work = predicted.HALF_THE_WORK if letter == "D" else predicted.MORE_WORK
     growing = 2 / 3 if letter == "C" else 1  # its launch is short: a third of its time is no work
     return predicted.within(most, partial(_large, letter), hint, work, growing)

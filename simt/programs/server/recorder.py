@@ -37,7 +37,7 @@ from simt.programs.server.words import shown
 
 SPAN, COPIED, EVENT, ELAPSED, RETURNED = range(1, 6)  # notes, as runtime/runtime.h has them
 MOST_NOTES = 4000
-MOST_LAUNCHES = 64  # that are kept
+MOST_LAUNCHES = 64  # kept per program
 MOST_BYTES, MOST_ARRAYS = 160 << 20, 600  # of contents, in all
 MOST_TRIED, MOST_TRIED_BYTES, MOST_POINTERS = 16, 8 << 20, 8  # launches; the bytes and pointers of one
 SLACK = 1 << 16  # bytes behind an array that a launch may use when it is tried, as on a GPU

@@ -42,7 +42,7 @@ from simt.programs.server.words import shown, worded
 from simt.sanitizer.sanitizer import Sanitizer
 
 _PLACE = re.compile(r"(?:ptxas )?/\S+\.ptx\b")  # of the copy that the assembler got
-SECONDS = 120.0  # that a kernel may take; LABKIT_TIMEOUT says another number
+SECONDS = 120.0  # time limit of a kernel, unless LABKIT_TIMEOUT sets another
 
 _REQUESTS = {number: name.lower() for name, number in numbers("request").items()}
 
