@@ -43,6 +43,6 @@ def _function_of(exercise: str) -> str:
     """Return the name of the function that an exercise asks for; "" if it is the last of the cell."""
     try:
         from labkit.course import EXERCISES  # here: it takes a while to load
-    except ModuleNotFoundError:  # in the grader's sandbox
+    except ImportError:  # the grader's sandbox has an empty folder in its place
         return ""
     return EXERCISES[exercise].function if exercise in EXERCISES else ""
