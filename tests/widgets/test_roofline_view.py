@@ -48,7 +48,7 @@ def test_the_conclusion_names_the_limit(dtype, rung, n):
     assert shown.conclusion == f"{reaches}{LOWEST[dtype, rung, n]}."
 
 
-@pytest.mark.parametrize("rung, cure", [("naive", "fewer requests"), ("tiled", "fewer bank conflicts")])
+@pytest.mark.parametrize("rung, cure", [("naive", "fewer requests"), ("tiled", "removing bank conflicts")])
 def test_then_comes_what_lifts_the_limit(rung, cure):
     assert cure in view.roofline_view("float32", 4096, rung).details.splitlines()[1]
 
