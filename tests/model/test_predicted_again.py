@@ -5,6 +5,7 @@ import pytest
 
 import simt
 from simt import module as module_of_kernels
+from simt.run import machine
 
 CODE = """extern "C" __global__ void strided(const float* in, float* out, int n, int stride) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -26,7 +27,7 @@ def test_nothing_is_compiled_or_read_again(monkeypatch):
     def refuse(*_):
         raise AssertionError("made again")
 
-    monkeypatch.setattr(module_of_kernels, "Program", refuse)
+    monkeypatch.setattr(machine, "Program", refuse)
     monkeypatch.setattr(module_of_kernels, "disk_cached", refuse)
     found = [made.predict(*launch(1 << 14, stride)[0]).seconds for stride in (1, 2, 8, 31)]
     assert found[0] == first.seconds
