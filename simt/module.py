@@ -146,6 +146,14 @@ class RawModule:
         return self.code.splitlines()
 
     @cached_property
+    def asks_for_fenced_inits(self) -> bool:
+        """Say whether a check asks for a fence after an mbarrier's initialisation.
+
+        libcu++'s memcpy_async makes bulk copies without one, as NVIDIA documents it.
+        """
+        return MEMCPY_ASYNC not in self.ptx
+
+    @cached_property
     def resources(self) -> dict[str, Resources]:
         """Return each kernel's registers and memory, as ptxas gives them for sm_90 (H100, H200)."""
         return self.origin.resources("sm_90")
@@ -284,8 +292,7 @@ class Kernel(AnyKernel):
         self, launch: Launch, tools: Sequence[str], blocks: Blocks
     ) -> tuple[list[Finding], Sanitizer]:
         """Check a launch; return the findings, and the sanitizer, which knows what the launch touched."""
-        # libcu++'s memcpy_async makes bulk copies without a fence for its barrier, as NVIDIA documents it.
-        sanitizer = Sanitizer(self._declared, asks_for_fenced_inits=MEMCPY_ASYNC not in self.module.ptx)
+        sanitizer = Sanitizer(self._declared, self.module.asks_for_fenced_inits)
         bound = self.bind(launch)
         try:
             findings = bound.run(sanitizer, self._sample(blocks, launch.grid))

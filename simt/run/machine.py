@@ -37,7 +37,6 @@ from simt.texture import Table
 
 SECONDS_A_THREAD = 4e-4  # of work; waking a thread costs about 50 microseconds, and its cache is cold
 SHORT_SECONDS = 2 * SECONDS_A_THREAD  # less than this runs on one thread
-MOST_RESIDENTS = 1024  # blocks, where nobody knows the GPU
 # A launch of so few threads ends before optimising would pay off, so it gets brief code: see jit.py.
 FEW_THREADS = 1 << 14
 R = TypeVar("R")
@@ -46,11 +45,6 @@ R = TypeVar("R")
 def host_threads() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def any_number() -> int:
-    """Return how many blocks run at once on a GPU that nobody knows."""
-    return MOST_RESIDENTS
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ class BoundLaunch:
     params: bytes
     ranges: Sequence[Range]
     shared_bytes: int
-    residents: Callable[[], int] = any_number
+    residents: Callable[[], int]
 
     def run(self, observer: Observer[R], sample: Sample | None = None) -> R:
         """Run all blocks, or a sample of them, and return what the observer has seen.

@@ -178,9 +178,7 @@ class Ordering:
         state = self._state(call)
         warp, time, site = state.inits.get(id(barrier), (call.number, 0, 0))
         if state.clocks[call.number, warp] < time and warp != call.number:
-            head = call.head
-            place, thread = (head.x, head.y, head.z), WARP * head.warp + lane
-            access = Access(call.site, address, head.shared or 0, place, thread)
+            access = _by_lane(call, lane, address)
             message = (
                 f"uses the mbarrier {self.diagnosis.place_in_shared(access)}, which "
                 f"{self._what(state, warp, site)} initialises in {self._line(site)}; no barrier lies between "
@@ -542,10 +540,7 @@ class Ordering:
     def _accessing(self, call: Call, places: np.ndarray, lanes: np.ndarray, first: int) -> Access:
         rank, granule = divmod(int(places[first]), self.per_block)
         shared = (call.head.shared or 0) - (call.head.rank - rank) * STRIDE
-        head = call.head
-        thread = WARP * head.warp + int(lanes[first])
-        address = shared + granule * self.granule
-        return Access(call.site, address, head.shared or 0, (head.x, head.y, head.z), thread)
+        return _by_lane(call, int(lanes[first]), shared + granule * self.granule)
 
     def _found(self, tool: str, kind: str, access: Access, other: int, message: str) -> None:
         if (kind, access.site, other) in self._said:
@@ -646,9 +641,7 @@ class Ordering:
         fences = state.published.get(id(barrier), [])
         if site < 0 or any(state.clocks[call.number, warp] >= time for warp, time in fences):
             return
-        head = call.head
-        place, thread = (head.x, head.y, head.z), WARP * head.warp + lane
-        access = Access(call.site, start, head.shared or 0, place, thread)
+        access = _by_lane(call, lane, start)
         message = (
             "completes a copy at an mbarrier through the asynchronous proxy, which need not see that "
             f"{self._line(site)} initialises it: let the thread that initialises it then run "
@@ -705,6 +698,13 @@ class Ordering:
             "that it has finished"
         )
         self._found("racecheck", kind, access, site, message)
+
+
+def _by_lane(call: Call, lane: int, address: int) -> Access:
+    """Return the access that a lane makes by a call."""
+    head = call.head
+    thread = WARP * head.warp + lane
+    return Access(call.site, address, head.shared or 0, (head.x, head.y, head.z), thread)
 
 
 def _phase(number: int) -> str:
