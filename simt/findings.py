@@ -17,6 +17,8 @@ from simt.ptx import Kernel
 from simt.ptx.variables import demangled
 from simt.texture import CALLS, GEOMETRIES, existed, existing
 
+UNFENCED_INIT = "mbarrier init not fenced"  # the kind of a finding
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -21,14 +21,13 @@ import numpy as np
 from simt.analysis.layout import STRIDE, granules
 from simt.asynchronous.cluster import Call, Cluster, Host, Mbarrier, Meeting
 from simt.common.limits import WARP
-from simt.findings import Access, Diagnosis, Finding
+from simt.findings import UNFENCED_INIT, Access, Diagnosis, Finding
 from simt.lowering.wgmma import Role, misaligned, misfit, reads_other_swizzle, shared_bytes
 from simt.ptx import TYPE_BYTES, Kernel, Vector
 
 NOBODY = UNKNOWN = -1
 ROLES: tuple[Role, ...] = ("a", "b")
 KEPT_PHASES = 4
-UNFENCED_INIT = "mbarrier init not fenced"
 STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
 Clock = np.ndarray  # the time of each agent, as far as it is known
 

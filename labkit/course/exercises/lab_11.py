@@ -14,6 +14,7 @@ from labkit.model.doubled import doubled
 from simt import AnyKernel, Profile
 from simt.common.errors import SimtError
 from simt.counters.profile import loads
+from simt.findings import UNFENCED_INIT
 from simt.lowering.fragments import matrices
 
 SIDE = 16  # rows and columns of a tile of 11.1, and rows of one of 11.2
@@ -127,7 +128,7 @@ PARITY = (
     "step i it is phase i / 2."
 )
 # Until edition 3 the kernels handed out for 11.3 and 11.4 had no such fence, and answers were made of them.
-HANDED_OUT = ("mbarrier init not fenced",)
+HANDED_OUT = (UNFENCED_INIT,)
 PHASES = Hints(
     "A stage is read too early, or filled again too early.",
     race="A consumer touches tile[s] after a wait for full[s]. The producer fills it again after a wait for "
