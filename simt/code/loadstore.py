@@ -7,7 +7,7 @@ from llvmlite import ir
 from simt.analysis.accesses import Access
 from simt.analysis.lanes import UNIFORM, VARYING, Shape, absorbed
 from simt.code import checked_access
-from simt.code.abi import I8, I32, I64, POINTER, ZERO, Value, load_stop
+from simt.code.abi import I8, I32, I64, POINTER, ZERO, Launch, Value, load_field
 from simt.code.addresses import bounds, lane_addresses, where
 from simt.code.emitter import Emitter, ObservedAccess
 from simt.code.instructions import Kind
@@ -80,7 +80,9 @@ def carefully(w: Warp, emitter: Emitter, instruction: Instruction, access: Acces
         arguments = [lane_addresses(w, access), w.active(instruction), w.site(instruction)]
         value = w.b.call(function, [w.launch, w.frame, *arguments])
         if emitter.stops:
-            _leave_unless(w, w.b.icmp_unsigned("==", load_stop(w.b, w.launch), ZERO), stopped)
+            # not `stop`: at the time limit a loop's jump back sees it, and notes where
+            error = load_field(w.b, Launch, w.launch, "error")
+            _leave_unless(w, w.b.icmp_unsigned("==", error, ZERO), stopped)
         _write_loaded(w, instruction, access, [value], shape)
         return
     values = stored(w, access, kind) if access.is_store else []

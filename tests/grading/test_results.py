@@ -1,6 +1,7 @@
 """The store of results, and the tables and the manifest that are made of it."""
 
 import csv
+import gc
 import hashlib
 import json
 import random
@@ -431,12 +432,15 @@ def peak(folder: Path, count: int) -> int:
     kept = Store(folder, 7, ASKED)
     for place in range(count):
         kept.put(large(place))
+    gc.collect()
+    gc.freeze()  # else how soon garbage is collected depends on all that earlier tests keep
     tracemalloc.start()
     try:
         write_all(kept, RUN, [str(place) for place in range(count)])
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+        gc.unfreeze()
 
 
 @pytest.mark.skipif(sys.gettrace() is not None, reason="what a tracer notes takes memory, too")
