@@ -45,8 +45,8 @@ test test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest $(WORKERS) $(CASES)
 
 # Folders and files that compile few kernels.
-QUICK := core records compiler/test_options.py device/test_device.py kernels/test_problems.py model/test_roofline.py \
-	simt/test_language.py simt/test_check.py simt/test_counters.py
+QUICK := simt/common simt/compiler/test_options.py simt/test_language.py simt/test_check.py simt/test_counters.py \
+	labkit/records $(addprefix labkit/,devices/test_device.py kernels/test_problems.py model/test_roofline.py)
 
 quick: lint
 	$(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not gpu" $(addprefix tests/,$(QUICK))
@@ -61,11 +61,11 @@ test-gpu: test-gpu-tests
 	$(MAKE) test-gpu-notebooks
 
 test-gpu-tests: gpu
-	$(ON_GPU) -m pytest -q -m gpu $(addprefix --ignore=tests/,browser course/test_notebooks_on_gpu.py)
+	$(ON_GPU) -m pytest -q -m gpu $(addprefix --ignore=tests/,browser labkit/course/test_notebooks_on_gpu.py)
 
 test-gpu-notebooks: gpu
-	$(ON_GPU) -m pytest -q -n 6 --dist load tests/course/test_notebooks_on_gpu.py -k "not 01_cpu"
-	$(ON_GPU) -m pytest -q tests/course/test_notebooks_on_gpu.py -k 01_cpu
+	$(ON_GPU) -m pytest -q -n 6 --dist load tests/labkit/course/test_notebooks_on_gpu.py -k "not 01_cpu"
+	$(ON_GPU) -m pytest -q tests/labkit/course/test_notebooks_on_gpu.py -k 01_cpu
 
 gpu: $(if $(WITH),,$(VENV)/.dev)
 	@$(ON_GPU) -c 'from labkit.devices.select import find_gpu; print(find_gpu())'

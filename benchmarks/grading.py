@@ -41,7 +41,7 @@ from grader.sandbox import process
 from labkit.course.notebooks.release import solution, without_solution
 
 ROOT = Path(__file__).parent.parent
-TESTS = str(ROOT / "tests" / "course")
+TESTS = str(ROOT / "tests" / "labkit" / "course")
 SEED = 7
 MARK = {"cuda": "//", "c": "//", "answer": "#"}
 NBVAL = ("--nbval-lax", "--nbval-current-env", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")

@@ -6,7 +6,7 @@
 
 Every notebook runs, solved and as a student gets it; every explorer's controls go through all their places;
 the rungs are launched with their defaults. What the compiler made meanwhile goes into the archive.
-tests/compiler/test_precompiled.py says, in make test-all, when it has to be done again.
+tests/simt/compiler/test_precompiled.py says, in make test-all, when it has to be done again.
 """
 
 import os

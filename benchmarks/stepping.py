@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "stepping")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "simt" / "recording")]
 
 from test_recording import NO_BARRIER, TILED  # noqa: E402
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-sys.path += [str(ROOT / "tests" / folder) for folder in ("browser", "grading", "")]
+sys.path += [str(ROOT / "tests" / folder) for folder in ("browser", "grader", "")]
 os.environ["LABKIT_DEVICE"] = "simt"
 
 NOTEBOOK = ROOT / "notebooks" / "02_naive_cuda.ipynb"

@@ -13,18 +13,18 @@ from traitlets.config import Config
 from labkit.doctor import find_gpu
 
 LONG = (  # the files that take longest: they go first, so that the workers end together
-    "course/test_notebooks",
-    "grading/test_hostile",
+    "labkit/course/test_notebooks",
+    "tests/grader/test_hostile",
     "browser/test_opened_notebooks",
-    "kernels/test_kernels",
-    "grading/test_judge",
-    "course/test_course_10",
+    "labkit/kernels/test_kernels",
+    "tests/grader/test_judge",
+    "labkit/course/test_course_10",
     "/browser/",
-    "ladder/test_bench",
-    "grading/",
-    "c/test_c_function",
-    "cpu/test_cpu_kernels",
-    "course/",
+    "labkit/ladder/test_bench",
+    "tests/grader/",
+    "labkit/c/test_c_function",
+    "labkit/cpu/test_cpu_kernels",
+    "labkit/course/",
 )
 
 # A job in the background ignores Ctrl-C, and so does all that it starts. The tests press it.

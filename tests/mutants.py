@@ -90,18 +90,18 @@ class Module:
 
 _JUDGING = tuple(f"grader/judging/{name}.py" for name in ("engine", "faults", "judge"))
 _COURSE = tuple(
-    f"tests/course/test_{name}*.py" for name in ("c", "h", "magic", "p", "unnamed")
+    f"tests/labkit/course/test_{name}*.py" for name in ("c", "h", "magic", "p", "unnamed")
 )  # no notebooks
 MODULES = {
     "instructions": Module(("simt/code/instructions",), ("tests/simt",)),
     "lowering": Module(("simt/lowering",), ("tests/simt",)),
-    "counters": Module(("simt/counters",), ("tests/simt", "tests/stepping", "tests/model")),
+    "counters": Module(("simt/counters",), ("tests/simt", "tests/labkit/model")),
     "sanitizer": Module(("simt/sanitizer", "simt/findings.py"), ("tests/simt",)),
     "occupancy": Module(
-        ("simt/common/occupancy.py",), ("tests/core", "tests/widgets/test_occupancy_view.py")
+        ("simt/common/occupancy.py",), ("tests/simt/common", "tests/labkit/widgets/test_occupancy_view.py")
     ),
     "criteria": Module(("labkit/course/criteria",), _COURSE),
-    "grading": Module(("grader/results", *_JUDGING), ("tests/grading",)),
+    "grading": Module(("grader/results", *_JUDGING), ("tests/grader",)),
 }
 # Where it is the same whether numbers have a sign, or whether NaN are ordered.
 _SAME = {("icmp_", '"=="'), ("icmp_", '"!="'), ("fcmp_", '"uno"'), ("fcmp_", '"ord"')}

@@ -5,8 +5,8 @@ A kernel is one .cu file with the header of tests/gallery and two lines more:
     // kind: stencil         what the kernel exercises; several kernels share a kind
     // set: build            build: a model may be fitted to its times; held out: they only judge the model
 
-The first launch is small: tests/model/test_timed_kernels.py compares it with `expect:` in the simulator. The
-others take a GPU about 10 microseconds to 3 milliseconds, and `launches` returns these.
+The first launch is small: tests/simt/timing/test_timed_kernels.py compares it with `expect:` in the
+simulator. The others take a GPU about 10 microseconds to 3 milliseconds, and `launches` returns these.
 benchmarks/record_times.py records them.
 """
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from labkit import cli
 from labkit.course.notebooks import catalog, release
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 SOLVED = sorted((NOTEBOOKS / "solutions").glob("*.ipynb"))
 
 each_student = pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """How well exercises are judged: each answer of the tables is tried, and those that are misjudged are named.
 
-    python tests/course/score.py [LAB …]
+    python tests/labkit/course/score.py [LAB …]
 
 Wrong answers are the rows of WRONG in test_course_NN.py, each mistake once. Right ones are the solutions and
 the rows of OTHERS. LAB is a number such as 02; without one all labs are tried, which takes some 17 minutes on

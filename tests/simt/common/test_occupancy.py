@@ -18,7 +18,7 @@ LIMITS = ("blocks", "registers", "shared_mem", "warps")
 # One row per launch of a kernel, compiled for some register counts. Nsight Compute 2025.3.1, NVIDIA H200,
 # 2026-11-21; `carveout_bytes` is the shared memory that the driver gave the SM for that launch.
 RECORDED = list(csv.DictReader(Path(__file__).with_name("occupancy_h200.csv").open()))
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA = ROOT / "data"
 
 CALCULATOR = """

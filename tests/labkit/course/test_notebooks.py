@@ -15,7 +15,7 @@ from labkit.course import EXERCISES
 from labkit.course.notebooks import catalog, release
 from simt.programs import toolkit
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 SOLVED = sorted((NOTEBOOKS / "solutions").glob("*.ipynb"))
 
 TASK = re.compile(r"^### Exercise (\d\d\.\d+): .+ \((\d+) point(s?)\)$", re.MULTILINE)

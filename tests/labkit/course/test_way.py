@@ -13,7 +13,7 @@ from labkit.course.feedback import FAILED, MET, Feedback, Line
 from labkit.course.notebooks import catalog
 from labkit.course.progress import Best
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 NAMES = [path.name for path in catalog.notebooks(NOTEBOOKS)]
 SOLVED = Best(1.0, True)
 

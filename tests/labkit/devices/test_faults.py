@@ -1,4 +1,4 @@
-"""What is said when a GPU stopped a kernel; on a GPU: tests/device/test_gpu.py."""
+"""What is said when a GPU stopped a kernel; on a GPU: tests/labkit/devices/test_gpu.py."""
 
 import re
 

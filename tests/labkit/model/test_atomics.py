@@ -13,7 +13,7 @@ from labkit.kernels.problem import problem
 from labkit.model import atomics
 from simt.common.occupancy import gpu
 
-DATA = Path(__file__).parents[2] / "data" / "h200" / "timed"
+DATA = Path(__file__).parents[3] / "data" / "h200" / "timed"
 HISTOGRAMS = {
     "histogram_global-2": (65536, 2**22),
     "histogram_global-3": (2**22, 2**24),
@@ -56,7 +56,7 @@ def test_histograms_take_longer_than_the_least_time(launch, slower):
 
 def test_notebook_12_has_recorded_times():
     assert recorded("histogram_global-4") == pytest.approx(UNIFORM_MS * 1e-3)
-    text = (Path(__file__).parents[2] / "notebooks" / "solutions" / "12_reductions.ipynb").read_text(
+    text = (Path(__file__).parents[3] / "notebooks" / "solutions" / "12_reductions.ipynb").read_text(
         encoding="utf-8"
     )
     for launch, (bins, n) in HISTOGRAMS.items():

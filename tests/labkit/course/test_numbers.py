@@ -35,7 +35,7 @@ from labkit.model import atomics
 from simt.common.limits import MAX_STATIC_SHARED_BYTES
 from simt.common.occupancy import gpu
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXERCISES = ROOT / "labkit" / "course" / "exercises"
 PATHS = {path.name[:2]: path for path in sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))}
 H200 = gpu("H200")

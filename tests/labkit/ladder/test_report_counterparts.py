@@ -9,7 +9,7 @@ import pytest
 from labkit import records
 from labkit.figures import curves
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 TABLE = (REPOSITORY / "docs" / "reports.md").read_text(encoding="utf-8")
 ROWS = [
     [part.strip() for part in line.split("|")[1:-1]] for line in TABLE.splitlines() if line.startswith("| `")

@@ -49,7 +49,7 @@ def exercises(slow=()):
     ]
 
 
-SOLUTIONS = Path(__file__).parents[2] / "notebooks" / "solutions"
+SOLUTIONS = Path(__file__).parents[3] / "notebooks" / "solutions"
 
 
 def cells(role):

@@ -9,7 +9,7 @@ from gallery import references
 
 import simt
 
-sys.path[:0] = [str(Path(__file__).parents[2] / "benchmarks")]
+sys.path[:0] = [str(Path(__file__).parents[3] / "benchmarks")]
 
 import timed  # noqa: E402
 

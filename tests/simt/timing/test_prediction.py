@@ -22,7 +22,7 @@ from simt.timing.constants import Constants, load_model
 from simt.timing.limits import limits
 from simt.timing.prediction import NoPrediction, launch_work, predictable
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 COPY = """extern "C" __global__ void copy(float* out, const float* in, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = in[i];

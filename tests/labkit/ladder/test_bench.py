@@ -218,7 +218,7 @@ def test_a_run_on_a_gpu_and_the_same_again(gpu, tmp_path):
     assert time.perf_counter() - start < 1 and len(records.recorded(tmp_path)) == len(table)
 
 
-RECORD = Path(__file__).parents[2] / "data" / "h200" / "bench.csv"
+RECORD = Path(__file__).parents[3] / "data" / "h200" / "bench.csv"
 
 
 @pytest.fixture(scope="module")

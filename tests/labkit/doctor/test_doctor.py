@@ -15,7 +15,7 @@ from labkit import doctor, mend
 from labkit.doctor import MISSING, OK, OPTIONAL, Gpu, Row, machine, nvdisasm, nvrtc, students
 from simt.common import memory
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GPU = import_module("labkit.doctor.gpu")
 ROWS = (
     "Python",

@@ -10,7 +10,7 @@ import pytest
 
 from simt.programs import toolkit
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SECONDS = 100  # that a run may take on a busy machine
 
 

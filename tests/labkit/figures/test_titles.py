@@ -12,7 +12,7 @@ from labkit.figures.findings import Finding, one_line
 from labkit.figures.style import Plot, titled
 from labkit.figures.svg import Svg
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SOLVED = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 BY_MATPLOTLIB = 'stroke-linejoin="round"'  # which Plot.svg sets
 

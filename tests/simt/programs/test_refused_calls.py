@@ -12,7 +12,7 @@ from simt.common.errors import CompileError
 from simt.programs import messages
 from simt.programs.program import build_program
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NESTED = """
 __global__ void child(int *x) { x[threadIdx.x] = 1; }
 __global__ void parent(int *x) {

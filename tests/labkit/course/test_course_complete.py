@@ -22,7 +22,7 @@ def test_each_check_is_tried_with_three_mistakes_and_another_right_answer(exerci
     assert exercise in dict(rows("STARTERS")), (
         f"add {exercise} to STARTERS: the criterion that the unsolved cell does not meet"
     )
-    assert len(wrong) >= 3, f"add rows of {exercise} to WRONG in tests/course: three mistakes"
+    assert len(wrong) >= 3, f"add rows of {exercise} to WRONG in tests/labkit/course: three mistakes"
     assert len(others) >= 1, f"add a row of {exercise} to OTHERS: another right answer"
 
 

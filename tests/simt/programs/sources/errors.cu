@@ -1,5 +1,5 @@
 // What the CUDA runtime answers to calls that are wrong: one line per call, "what: error". The same lines come from an
-// H200 (tests/programs/errors_h200.txt, made by running this there) and from the simulator.
+// H200 (tests/simt/programs/errors_h200.txt, made by running this there) and from the simulator.
 #include <cstdio>
 #include <cstdlib>
 

@@ -16,7 +16,7 @@ from labkit.course import predictions, progress
 from labkit.course.predictions import QUESTIONS, NotANumber, Verdict, guess, number, shown
 from labkit.widgets.explorer import PAGE
 
-SOLVED = sorted((Path(__file__).parents[2] / "notebooks" / "solutions").glob("*.ipynb"))
+SOLVED = sorted((Path(__file__).parents[3] / "notebooks" / "solutions").glob("*.ipynb"))
 
 # What a cell below the prediction says, computed in the simulator or from records; nbval compares it, too.
 # Groups are the answers.
