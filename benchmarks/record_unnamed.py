@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-NOTEBOOK = ROOT / "notebooks" / "solutions" / "09_when_kernels_break.ipynb"
+NOTEBOOK = ROOT / "notebooks" / "solutions" / "09_name_the_limit.ipynb"
 COLUMNS = ("kernel", "version", "median_ms", "p20_ms", "p80_ms", "clock_mhz", "samples")
 SECONDS = 0.3  # to measure each launch for
 

@@ -57,20 +57,41 @@ def course() -> str:
             f"[{each.number}](../notebooks/{each.path.name})",
             each.title,
             each.concept,
+            catalog.PARTS[each.part],
+            str(each.minutes),
+            str(len(each.core)) if each.part == "core" else "",
             str(len(each.exercises)),
             str(each.points),
         )
         for each in lessons()
     ]
+    core = [each for each in lessons() if each.part == "core"]
     exercises, points = sum(len(each.exercises) for each in lessons()), sum(each.points for each in lessons())
-    total = ("", "all", "", str(exercises), str(points))
-    return table(("notebook", "title", "what it teaches", "exercises", "points"), "lllrr", [*rows, total])
+    total = ("", "all", "", "", "", str(sum(len(each.core) for each in core)), str(exercises), str(points))
+    head = (
+        "notebook",
+        "title",
+        "what it teaches",
+        "part",
+        "minutes",
+        "core exercises",
+        "exercises",
+        "points",
+    )
+    return table(head, "llllrrrr", [*rows, total])
 
 
 def course_size() -> str:
     """Return a sentence: how many notebooks, exercises and points."""
     exercises, points = sum(len(each.exercises) for each in lessons()), sum(each.points for each in lessons())
-    return f"The course has {len(lessons())} notebooks with {exercises} exercises, worth {points} points.\n"
+    core = [each for each in lessons() if each.part == "core"]
+    chosen = [exercise for each in core for exercise in each.core]
+    hours = round(sum(each.minutes for each in core) / 60)
+    return (
+        f"The course has {len(lessons())} notebooks with {exercises} exercises, worth {points} points. Its core is "
+        f"{len(core)} notebooks with {len(chosen)} exercises, worth {sum(each.points for each in chosen)} points, "
+        f"and takes about {hours} hours.\n"
+    )
 
 
 def commands() -> str:

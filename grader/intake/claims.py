@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from grader.intake.handed_out import is_as_handed_out
+from grader.intake.labs import labs_of
 from grader.model import Answer
 from labkit.course.exercise import Exercise
 from simt.compiler.options import grouped
@@ -28,7 +29,7 @@ _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _MERGE_MARKS = re.compile(r"^<{7}(?: .*)?$.*?^>{7}(?: .*)?$", re.MULTILINE | re.DOTALL)  # of git
 _COPY = re.compile(r" ?\([0-9]+\)(?=\.ipynb)", re.IGNORECASE)
 _ENDING = re.compile(r"(?=\.ipynb)", re.IGNORECASE)
-_LAB = re.compile(r"(?:copy of )*([0-9]+)[_ .-]", re.IGNORECASE)
+_LAB = re.compile(r"(?:copy of )*([0-9]+[a-z]?|r[0-9]+)[_ .-]", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,15 @@ class Notebook:
         return self.name.rpartition("/")[2]
 
     @property
-    def lab(self) -> str:
-        """Return the lab that the name tells, such as 02; "" where it tells none."""
+    def labs(self) -> Set[str]:
+        """Return the labs that the name tells, such as 02; none where it tells none."""
         found = _LAB.match(self.file)
-        return found[1] if found else ""
+        return labs_of(found[1].lower()) if found else frozenset()
+
+    @property
+    def is_for_reading(self) -> bool:
+        """Say whether the name is that of a notebook without exercises."""
+        return bool(_LAB.match(self.file)) and not self.labs
 
 
 def of_notebook(cells: Sequence[object], exercises: Mapping[str, Exercise]) -> tuple[dict[str, Claim], int]:
@@ -236,13 +242,13 @@ def _of_several(
     lab = exercise.partition(".")[0]
 
     def rank(notebook: Notebook) -> tuple[int, bool, bool, int]:
-        is_own = _COPY.sub("", notebook.file) in released and notebook.lab == lab
+        is_own = _COPY.sub("", notebook.file) in released and lab in notebook.labs
         return notebook.attachment, not notebook.is_holder, is_own, -notebook.name.count("/")
 
     in_order = sorted(notebooks, key=lambda each: (rank(each), natural(_numbered(each.name))))
     having = [(each, each.claims[exercise]) for each in in_order if each.claims and exercise in each.claims]
     others = labs - {lab}  # a number that is none of these may be anything
-    unread = [each for each in in_order if each.claims is None and each.lab not in others]
+    unread = [each for each in in_order if each.claims is None and not (each.labs and each.labs <= others)]
     if not having:
         why = _unread(unread)
         return Answer(exercise, "", why or f"There is no cell that answers {exercise}.", why), ""

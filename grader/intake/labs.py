@@ -1,13 +1,18 @@
-"""The labs of a course, one per notebook: their titles, and what of them is graded."""
+"""The labs of a course, each the exercises whose ids begin alike: their titles, and what of them is graded.
+
+A lab is what a class is graded by, from one edition of the course to the next. Its exercises may stand in
+several notebooks, and move from one to another.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
 from grader.model import REGRADE, Graded, Result
 from labkit.course.exercise import Exercise
-from labkit.course.notebooks.catalog import lesson
+from labkit.course.notebooks import catalog
 
 
 @dataclass(frozen=True)
@@ -29,14 +34,29 @@ class Lab:
 
 def labs(exercises: Iterable[Exercise], solved: Path) -> list[Lab]:
     """Return the labs that the exercises belong to. `solved` is the folder of the solved notebooks, for the
-    titles.
+    titles: those of the notebooks in which the lab's exercises stand.
     """
     ordered = sorted(exercises, key=lambda exercise: order(exercise.id))
+    lessons = [catalog.lesson(path) for path in sorted(solved.glob("*.ipynb"))]
     found = []
-    for number, own in groupby(ordered, lambda exercise: exercise.id.partition(".")[0]):
-        paths = sorted(solved.glob(f"{number}_*.ipynb"))
-        found.append(Lab(number, lesson(paths[0]).title if paths else "", tuple(own)))
+    for number, group in groupby(ordered, lambda exercise: exercise.id.partition(".")[0]):
+        own = tuple(group)
+        titles = [each.title for each in lessons if any(exercise in own for exercise in each.exercises)]
+        found.append(Lab(number, " · ".join(titles), own))
     return found
+
+
+@cache
+def labs_of(notebook: str) -> frozenset[str]:
+    """Return the labs whose exercises stand in a notebook, by its number: 09 for 05b.
+
+    A number that no notebook has now is that of a lab: in earlier editions each was one notebook.
+    """
+    for path in catalog.notebooks(catalog.shipped()):
+        if path.name.lower().startswith(f"{notebook}_"):
+            exercises = catalog.lesson(path).exercises
+            return frozenset(exercise.id.partition(".")[0] for exercise in exercises)
+    return frozenset({notebook})
 
 
 def order(exercise: str) -> tuple[int, ...]:

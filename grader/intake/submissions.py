@@ -103,7 +103,7 @@ class _Read:
     def labs(self) -> set[str]:
         """Return the labs that it answers, and that which its name tells."""
         claimed = {id.partition(".")[0] for id in self.notebook.claims or ()}
-        return claimed | ({self.notebook.lab} if self.file.kind <= _HOLDER and self.notebook.lab else set())
+        return claimed | (self.notebook.labs if self.file.kind <= _HOLDER else set())
 
     @property
     def has_work(self) -> bool:
@@ -334,7 +334,8 @@ def _fate(
         holds = own.file.kind <= _HOLDER
         return file(UNREADABLE if holds else IGNORED, ""), own.file.kind != _BYSTANDER
     if not claimed:
-        return file(IGNORED, "has no cell that answers an exercise of the course"), True
+        why = "has no cell that answers an exercise of the course"
+        return file(IGNORED, why), not own.notebook.is_for_reading
     if not set(labs) & set(graded):  # that is told where there is nothing else
         why = f"is of {_lab(labs)}, which is not graded here"
         return file(IGNORED, why), not any(each.labs & set(graded) for each in looked_at)

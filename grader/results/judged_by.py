@@ -39,10 +39,9 @@ Sources = Mapping[str, str]  # a hash by each of CHANGED
 def judged_by(exercises: Iterable[Exercise]) -> dict[str, Sources]:
     """Return what judges each exercise, by id."""
     found: dict[str, Sources] = {}
-    notebooks = cache(_of_notebooks)  # a notebook is read once, and anew the next time
+    hidden, setups = _of_notebooks()
     for exercise in exercises:
         lab = exercise.id.partition(".")[0]
-        hidden, setups = notebooks(lab)
         asked = [exercise.points, exercise.given, [each.text for each in exercise.criteria]]
         found[exercise.id] = {
             "hidden": _hash(hidden.get(exercise.id, ())),
@@ -78,11 +77,11 @@ def _of_lab(lab: str) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def _of_notebooks(lab: str) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]]]:
-    """Return the sources of hidden checks, and what answers in Python rely on, by exercise of a lab."""
+def _of_notebooks() -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]]]:
+    """Return the sources of hidden checks, and what answers in Python rely on, by exercise."""
     hidden: dict[str, list[str]] = {}
     setups: dict[str, tuple[str, ...]] = {}
-    for solved in sorted((catalog.shipped() / SOLUTIONS).glob(f"{lab}_*.ipynb")):
+    for solved in sorted((catalog.shipped() / SOLUTIONS).glob("*.ipynb")):
         setups |= relied_on(solved)
         for cell in catalog.read(solved)["cells"]:
             about = cell.get("metadata", {}).get("labkit", {})

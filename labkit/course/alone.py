@@ -62,9 +62,8 @@ def missing(failure: str) -> str:
 @cache
 def _relied_on(exercise: str) -> tuple[str, ...]:
     """Return the statements of the course that an answer may rely on."""
-    lab = exercise.partition(".")[0]
     try:
-        found = [setups(path) for path in sorted(catalog.shipped().glob(f"{lab}_*.ipynb"))]
+        found = [setups(path) for path in catalog.notebooks(catalog.shipped())]
     except catalog.NoNotebook:
         return ()
     return next((each[exercise] for each in found if exercise in each), ())

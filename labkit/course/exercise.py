@@ -83,7 +83,7 @@ def criterion(text: str) -> Callable[[Callable[Concatenate[Any, P], None]], Call
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise: its stable `id` (02.1 is the first of notebook 02), what it is worth, and its criteria.
+    """An exercise: its stable `id` (02.1 is the first of lab 02), what it is worth, and its criteria.
 
         Exercise("02.1", "The naive product", 2).asks(right_on(…), no_finding(…))
 
@@ -91,7 +91,8 @@ class Exercise:
     program for a whole program. `function` is the name that the answer's function has where it may not be
     the last one in its cell.
     `given` is the number of criteria, from the first, that are met by what a student starts from: the
-    released cell, or the answer of an earlier exercise that is to be copied.
+    released cell, or the answer of an earlier exercise that is to be copied. `practice`: it is more practice
+    of what its notebook's other exercises teach, graded like them.
     """
 
     id: str
@@ -101,6 +102,7 @@ class Exercise:
     magic: str = "cuda"
     given: int = 0
     function: str = ""
+    practice: bool = False
 
     def asks(self, *criteria: Criterion) -> "Exercise":
         """Return this exercise with criteria, in the order of judging."""

@@ -1,6 +1,6 @@
 """How well a student predicts: the committed predictions, scored and gathered by theme."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from labkit.course import progress
@@ -95,26 +95,29 @@ def tally(question: Question, said: Said) -> Tally | None:
     return found
 
 
-def by_theme(said: Mapping[str, Said], prefix: str = "") -> dict[str, Tally]:
-    """Return the tallies of what was committed, by theme; with a prefix such as `02.` those of a notebook."""
+def by_theme(said: Mapping[str, Said]) -> dict[str, Tally]:
+    """Return the tallies of what was committed, by theme."""
     found: dict[str, Tally] = {}
     for prediction, values in said.items():
-        asked = QUESTIONS.get(prediction) if prediction.startswith(prefix) else None
+        asked = QUESTIONS.get(prediction)
         if asked and (scored := tally(asked, values)) is not None:
             found[theme(prediction)] = found.get(theme(prediction), Tally()) + scored
     return dict(sorted(found.items(), key=lambda item: -item[1].total))
 
 
-def told(number: str) -> list[str]:
-    """Say how good the predictions of a notebook were, and those of all by theme; nothing without any."""
+def told(number: str, asked: Collection[str]) -> list[str]:
+    """Say how good the predictions that a notebook asked were, and those of all by theme.
+
+    It says nothing where none was made.
+    """
     said = progress.committed()
-    here = _sum(by_theme(said, f"{number}.").values())
+    here = _sum(by_theme({each: said[each] for each in asked if each in said}).values())
     if not here.total:
         return []
-    asked = sum(prediction.startswith(f"{number}.") for prediction in QUESTIONS)
     parts = [f"{here.right} right", f"{here.close} close", f"{here.wrong} wrong"]
     parts += [f"{here.unknown} not known"] * bool(here.unknown)
-    first = f"Your predictions in {number}: {', '.join(parts)}; {asked - here.total} of {asked} not made."
+    left = f"{len(asked) - here.total} of {len(asked)} not made"
+    first = f"Your predictions in {number}: {', '.join(parts)}; {left}."
     return [first, listed(said)]
 
 

@@ -91,7 +91,7 @@ def _files(number: str) -> Iterator[Path]:
     if named := os.environ.get("JPY_SESSION_NAME", ""):
         yield Path(named)
     for path in catalog.notebooks(catalog.shipped()):
-        if path.name[:2] == number:
+        if path.name.startswith(f"{number}_"):
             yield Path.cwd() / path.name
             yield path
 

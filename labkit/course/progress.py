@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FILE = "progress.jsonl"
-COURSE = "[0-9][0-9]_*.ipynb"  # progress is kept only beside notebooks of the course
+COURSE = "[0-9R][0-9]*_*.ipynb"  # progress is kept only beside notebooks of the course
 SOLUTIONS = "solutions"  # and not beside the solved ones
 
 MARKS = {"solved": "✓", "begun": "◐", "open": "○"}
@@ -37,7 +37,7 @@ class Best:
 
 @dataclass(frozen=True)
 class Progress:
-    """The best results by exercise, and the number of the notebook last worked in, such as 02."""
+    """The best results by exercise, and what was last worked in: an exercise, or a notebook such as 02."""
 
     best: Mapping[str, Best] = field(default_factory=dict)
     last: str = ""
@@ -46,9 +46,9 @@ class Progress:
 def load(folder: Path | None = None) -> Progress:
     """Return the progress of a folder, the current one if none is given."""
     best = dict(_unkept)
-    last = next(reversed(best), "")[:2]
+    last = next(reversed(best), "")
     for name, result in _results(_told(folder or Path.cwd())):
-        last = name[:2]
+        last = name
         if result and result.beats(best.get(name)):
             best[name] = result
     return Progress(best, last)

@@ -4,7 +4,7 @@
 plain HTML with relative links, so they work without JupyterLab, too. A check brings them up to date.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -56,15 +56,16 @@ def update() -> None:
 def following(exercise: Exercise, points: str, best: Mapping[str, Best]) -> Score:
     """Return the points with what follows a solved exercise.
 
-    That is the next of its notebook which is not solved, before or after it, or else the next notebook.
+    That is the next of its notebook which is not solved, before or after it, or else the next notebook. More
+    practice follows only an exercise that is more practice.
     """
-    lesson = _lesson(exercise.id[:2])
-    order = [each.id for each in lesson.exercises]
-    place = order.index(exercise.id)
-    for each in order[place + 1 :] + order[:place]:
-        if state(each, best) != "solved":
-            return Score(points, f"{each} {_title(lesson, each)}", _anchor(lesson, each))
-    done = f"{points} · {_all_solved(lesson)}"
+    lesson = _lesson_with(exercise.id)
+    place = lesson.exercises.index(exercise)
+    others = [*lesson.exercises[place + 1 :], *lesson.exercises[:place]]
+    for each in sorted(others, key=lambda other: other.practice):
+        if state(each.id, best) != "solved" and each.practice <= exercise.practice:
+            return Score(points, f"{each.id} {each.title}", _anchor(lesson, each.id))
+    done = f"{points} · {_all_solved(lesson, best)}"
     after = _beside(lesson)[1]
     return Score(done, f"notebook {after.number}, {after.title}", after.path.name) if after else Score(done)
 
@@ -93,10 +94,9 @@ class Panel:
         solved = f"{states.count('solved')} of {len(states)} exercises solved"
         return f"{solved}, {_earned(self.lesson, self.best)} points"
 
-    @property
-    def next(self) -> str:
-        """Return the exercise that is to be solved next; empty where all are."""
-        return next((each for each, found in self.states.items() if found != "solved"), "")
+    def next_of(self, exercises: Iterable[Exercise]) -> str:
+        """Return which of these is to be solved next; empty where all are."""
+        return next((each.id for each in exercises if self.states[each.id] != "solved"), "")
 
     @property
     def further(self) -> list[str]:
@@ -104,7 +104,7 @@ class Panel:
         if self.is_foot:
             from labkit.course import guesses  # imported here: a head needs no predictions
 
-            return guesses.told(self.lesson.number)
+            return guesses.told(self.lesson.number, self.lesson.predictions)
         if self.lesson != next(iter(_lessons().values())) or not self.best:
             return []
         each = [f"{lesson.number}: {_earned(lesson, self.best)}" for lesson in _lessons().values()]
@@ -144,17 +144,24 @@ class Panel:
 
     def _mark(self, exercise: str, found: str) -> str:
         sign = f'<span role="img" aria-label="{found}" title="{found}">{MARKS[found]}</span>'
-        link = _link(f"{exercise} {_title(self.lesson, exercise)}", _anchor(self.lesson, exercise))
-        return f'<span role="listitem">{sign} {link}</span>'
+        return f'<span role="listitem">{sign} {self._link_to(exercise)}</span>'
 
     def _to_do(self, after: Lesson | None) -> str:
         """Say what is next: an exercise, or another notebook."""
-        if self.next:
-            text = f"{self.next} {_title(self.lesson, self.next)}"
-            return f"Next: <b>{_link(text, _anchor(self.lesson, self.next))}</b>"
-        done = _all_solved(self.lesson)
-        done = f"{done[0].upper()}{done[1:]}."
-        return f"{done} Next: <b>{_link(_named(after), after.path.name)}</b>" if after else done
+        if chosen := self.next_of(self.lesson.core):
+            return f"Next: <b>{self._link_to(chosen)}</b>"
+        if not self.lesson.exercises:
+            return ""
+        done = _all_solved(self.lesson, self.best)
+        sentences = [f"{done[0].upper()}{done[1:]}."]
+        if more := self.next_of(self.lesson.exercises):
+            sentences.append(f"More practice: {self._link_to(more)}.")
+        if after:
+            sentences.append(f"Next: <b>{_link(_named(after), after.path.name)}</b>")
+        return " ".join(sentences)
+
+    def _link_to(self, exercise: str) -> str:
+        return _link(f"{exercise} {_title(self.lesson, exercise)}", _anchor(self.lesson, exercise))
 
 
 def _show(lesson: Lesson, is_foot: bool) -> None:
@@ -181,9 +188,17 @@ def _lesson(number: str) -> Lesson:
     return _lessons()[number]
 
 
+def _lesson_with(exercise: str) -> Lesson:
+    """Return the notebook in which an exercise stands now."""
+    return next(
+        lesson for lesson in _lessons().values() if any(each.id == exercise for each in lesson.exercises)
+    )
+
+
 def _beside(lesson: Lesson) -> tuple[Lesson | None, Lesson | None]:
-    """Return the notebooks before and after one."""
-    order = [None, *_lessons().values(), None]
+    """Return the notebooks before and after one; an optional one is neither."""
+    path = [each for each in _lessons().values() if each.part != "optional" or each == lesson]
+    order = [None, *path, None]
     place = order.index(lesson)
     return order[place - 1], order[place + 1]
 
@@ -204,9 +219,11 @@ def _named(lesson: Lesson) -> str:
     return f"{lesson.number} · {lesson.title}"
 
 
-def _all_solved(lesson: Lesson) -> str:
-    count = len(lesson.exercises)
-    return f"{'both' if count == 2 else f'all {count}'} exercises of {lesson.number} are solved"
+def _all_solved(lesson: Lesson, best: Mapping[str, Best]) -> str:
+    """Say that the exercises of a notebook are solved, or those that are not more practice."""
+    left = any(state(each.id, best) != "solved" for each in lesson.exercises)
+    kind, count = ("core ", len(lesson.core)) if left else ("", len(lesson.exercises))
+    return f"{'both' if count == 2 else f'all {count}'} {kind}exercises of {lesson.number} are solved"
 
 
 def _anchor(lesson: Lesson, exercise: str) -> str:

@@ -75,23 +75,27 @@ def course(root: Path) -> dict[str, Any]:
         return {"notebooks": []}
     earned = progress.load(folder)
     nothing = progress.Best(0, False)
-    notebooks = []
+    notebooks: list[dict[str, Any]] = []
+    worked_in: dict[str, str] = {}
     for path in catalog.notebooks(folder):
         try:
             lesson = catalog.lesson(path)
         except catalog.NoNotebook:
             continue
+        names = (lesson.number, *(each.id for each in lesson.exercises))
+        worked_in |= dict.fromkeys(names, path.relative_to(root).as_posix())
         notebooks.append(
             {
                 "path": path.relative_to(root).as_posix(),
                 "number": lesson.number,
                 "title": lesson.title,
                 "concept": lesson.concept,
+                "part": catalog.PARTS.get(lesson.part, ""),
                 "minutes": lesson.minutes,
                 "exercises": [
                     {
                         "id": each.id,
-                        "title": each.title,
+                        "title": f"{each.title} (more practice)" if each.practice else each.title,
                         "points": each.points,
                         "earned": each.points * earned.best.get(each.id, nothing).share,
                         "solved": earned.best.get(each.id, nothing).solved,
@@ -100,5 +104,4 @@ def course(root: Path) -> dict[str, Any]:
                 ],
             }
         )
-    last = next((each["path"] for each in notebooks if each["number"] == earned.last), "")
-    return {"notebooks": notebooks, "last": last}
+    return {"notebooks": notebooks, "last": worked_in.get(earned.last, "")}

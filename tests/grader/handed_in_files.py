@@ -44,14 +44,22 @@ def cells_of(name):
 
 def stub(exercise):
     """An answer cell as the course hands it out."""
-    (path,) = catalog.shipped().glob(f"{exercise[:2]}_*.ipynb")
-    about = {"exercise": exercise, "role": "answer"}
-    return next(cell for cell in cells_of(path.name) if cell["metadata"].get("labkit") == about)
+    return next(cell for cell in cells_of(notebook_of(exercise)) if _answers(cell, exercise))
+
+
+def notebook_of(exercise):
+    """The name of the course's notebook in which an exercise stands."""
+    names = [path.name for path in catalog.notebooks(catalog.shipped())]
+    return next(name for name in names if any(_answers(cell, exercise) for cell in cells_of(name)))
+
+
+def _answers(cell, exercise):
+    return cell["metadata"].get("labkit") == {"exercise": exercise, "role": "answer"}
 
 
 def hand_out(path, *changed):
     """Write the course's notebook of that lab, with these answers in the place of the cells as handed out."""
-    lab = next(name for name in RELEASED if name[:2] == changed[0]["metadata"]["labkit"]["exercise"][:2])
+    lab = notebook_of(changed[0]["metadata"]["labkit"]["exercise"])
     by_exercise = {cell["metadata"]["labkit"]["exercise"]: cell for cell in changed}
     cells = []
     for cell in cells_of(lab):

@@ -268,7 +268,7 @@ class TestInAKernel:
     def test_answers_run_and_are_kept(self, shell):
         answers = {id: solved_answers()[id] for id in ("02.1", "02.2", "09.3")}
         made, _ = notebooks(
-            answers, [EXERCISES[id] for id in answers], setups(SOLUTIONS / "09_when_kernels_break.ipynb")
+            answers, [EXERCISES[id] for id in answers], setups(SOLUTIONS / "05b_when_kernels_break.ipynb")
         )
         for notebook in made:
             for cell in notebook.cells:

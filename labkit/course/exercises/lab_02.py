@@ -208,7 +208,7 @@ EXERCISES = (
         right_on("right where they stick out, for 1 to 70 rows and columns", *RAGGED, hints=GUARDED),
         no_finding(SMALL, hints=GUARDED),
     ),
-    Exercise("02.3", "Scale and add, as BLAS does", 2).asks(
+    Exercise("02.3", "Scale and add, as BLAS does", 2, practice=True).asks(
         shared_out(
             right_on("right for alpha = 1, beta = 1", Matmul(33, 20, 17, alpha=1, beta=1), hints=SCALED),
             replace(SHARES, launch=lambda _: tiled(replace(SHARED, beta=1))),
@@ -234,7 +234,7 @@ EXERCISES = (
         ),
         shared_out(_all_lanes_work(), IN_A_ROW_SHARES),
     ),
-    Exercise("02.5", "A test of results", 2, magic="answer", given=1).asks(
+    Exercise("02.5", "A test of results", 2, magic="answer", given=1, practice=True).asks(
         _decides(
             "accepts right results, of small and large elements",
             *(Compared(ROUNDED, K, scale) for K, scale in ((4, 1), (64, 1), (512, 1), (64, 0.01))),

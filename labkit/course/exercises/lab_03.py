@@ -189,13 +189,13 @@ EXERCISES = (
         no_finding(Matmul(29, 20, 35), Matmul(20, 29, 51), CUBE, hints=RAGGED),
         _sectors("global loads of few sectors, where tiles fit and where they stick out", CUBE, UNEVEN),
     ),
-    Exercise("03.3", "One kernel for every tile", 3).asks(
+    Exercise("03.3", "One kernel for every tile", 3, practice=True).asks(
         _any_tile(16, 4, 8, 32, 1, 5, 12),
         _sound_with_tile(STATED, 4),
         _traffic_by_tile(8, 16, 32),
         _refuses(33),
     ),
-    Exercise("03.4", "A times B transposed", 3, given=3).asks(
+    Exercise("03.4", "A times B transposed", 3, given=3, practice=True).asks(
         shared_out(
             right_in(
                 "right where the tiles fit", all_of(_by_rows, (16, 16, 16), (64, 32, 48), whole=STATED), OF_BT
@@ -210,7 +210,7 @@ EXERCISES = (
         no_finding_in(SOUND, all_of(_by_rows, (29, 20, 35), (20, 29, 51)), OF_BT),
         _along_rows(),
     ),
-    Exercise("03.5", "Two elements per thread", 4).asks(
+    Exercise("03.5", "Two elements per thread", 4, practice=True).asks(
         shared_out(
             right_on("right where the tiles fit", Matmul(16, 16, 16), CUBE, **HALF, hints=OF_TWO),
             Shares(lambda _: tiled(FEW, **HALF)),

@@ -185,7 +185,7 @@ EXERCISES = (
         _each_once("loads", *MANY, ONCE),
         shared_out(_each_once("stores", *MANY, NEIGHBOURS), Shares(lambda _: _split(1024))),
     ),
-    Exercise("04.4", "The efficiency of a request", 2, magic="answer", given=1).asks(
+    Exercise("04.4", "The efficiency of a request", 2, magic="answer", given=1, practice=True).asks(
         _efficient("right for floats side by side", (Lanes(1), 4), hint=WHOLE),
         _efficient(
             "right for strides, shifts and rows",

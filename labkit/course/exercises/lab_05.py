@@ -253,7 +253,7 @@ EXERCISES = (
         _shared_bytes(4 * TILE * TILE),
         _no_conflicts(),
     ),
-    Exercise("05.4", "A sum without conflicts", 3, given=3).asks(
+    Exercise("05.4", "A sum without conflicts", 3, given=3, practice=True).asks(
         kernels.right_in(
             "right for whole blocks, n = 256 and 1024", all_of(_summed_up, 256, 1024, whole=THREADS), ADDING
         ),
@@ -264,7 +264,7 @@ EXERCISES = (
         _without_conflicts(),
         _in_few_passes(),
     ),
-    Exercise("05.5", "The wavefronts of a request", 2, magic="answer", given=1).asks(
+    Exercise("05.5", "The wavefronts of a request", 2, magic="answer", given=1, practice=True).asks(
         _in_wavefronts("right for a row of words", *_as_words(Lanes(1), Lanes(1, first=40)), hint=BUSIEST),
         _in_wavefronts(
             "right for columns and strides",

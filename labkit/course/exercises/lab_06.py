@@ -288,7 +288,7 @@ EXERCISES = (
         _written_out(32, "the same with -D TILE=32: right, and no branch for each multiply-add"),
         _right_with(15),
     ),
-    Exercise("06.3", "One guard for a whole block", 3, given=4).asks(
+    Exercise("06.3", "One guard for a whole block", 3, given=4, practice=True).asks(
         *_turned(FITTING, PAST),
         _moved_once(),
         _few_instructions(

@@ -285,7 +285,7 @@ EXERCISES = (
             ),
         ),
     ),
-    Exercise("07.4", "Room for more warps", 3, given=4).asks(
+    Exercise("07.4", "Room for more warps", 3, given=4, practice=True).asks(
         right_as_launched(
             "right for any shape, and for the right reason",
             *(Matmul(*size) for size in ((64, 64, 64), (1, 1, 1), (33, 20, 45), (45, 70, 200))),
@@ -300,7 +300,7 @@ EXERCISES = (
         _few_barriers(),
         *(occupied(name, EVEN) for name in ("T4", "RTX 4060", "H200")),
     ),
-    Exercise("07.5", "The lowest limit", 3, magic="answer", given=1).asks(
+    Exercise("07.5", "The lowest limit", 3, magic="answer", given=1, practice=True).asks(
         returns("limited by issue slots", *ISSUED, of=_attainable, draw=_counts, hint=OF_SM),
         returns("limited by L1 requests", *LOOKED_UP, of=_attainable, draw=_counts, hint=OF_SM),
         returns("limited by shared memory", *FROM_SHARED, of=_attainable, draw=_counts, hint=OF_SM),

@@ -307,7 +307,9 @@ EXERCISES = (
             "One load of A and one of B serve all four elements of a thread: two for four multiply-adds.",
         ),
     ),
-    Exercise("08.4", "What to expect of a tile", 2, magic="answer", given=1, function="expected").asks(
+    Exercise(
+        "08.4", "What to expect of a tile", 2, magic="answer", given=1, function="expected", practice=True
+    ).asks(
         _expects(
             "a part of the block slots taken, in one wave",
             "So many blocks of so many block slots have work.",
@@ -331,7 +333,7 @@ EXERCISES = (
             *SMALLER,
         ),
     ),
-    Exercise("08.5", "A square of fours", 3, given=5).asks(
+    Exercise("08.5", "A square of fours", 3, given=5, practice=True).asks(
         *_sound(FOURS),
         _traffic(),
         _few_requests(0.2),

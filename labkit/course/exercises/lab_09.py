@@ -1,4 +1,4 @@
-"""Exercises of 09_when_kernels_break: broken kernels and programs, then right kernels that are too slow."""
+"""Exercises of 05b_when_kernels_break and 09_name_the_limit: broken kernels and programs, then slow ones."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -364,7 +364,8 @@ def _fixed(
 ) -> Exercise:
     """Make the exercise that asks for a faster kernel with the results of kernel `letter`."""
     number, make = FIRST + [*cases()].index(letter), partial(_launch, letter)
-    return Exercise(f"09.{number}", f"Kernel {letter}, faster", 2, given=2).asks(
+    more = letter not in CORE_FIXES
+    return Exercise(f"09.{number}", f"Kernel {letter}, faster", 2, given=2, practice=more).asks(
         kernels.right_in("right results, as before", all_of(make, *sizes), hints),
         kernels.clean_in(all_of(make, sizes[-1]), hints),
         *counted,
@@ -372,6 +373,7 @@ def _fixed(
     )
 
 
+CORE_FIXES = "AB"
 PAIRS = ((1, 300), (7, 256), (100, 33))  # rounds, n
 SAME = "The fixed kernel computes what the slow one does, in the same launch: see the source above."
 IN_A_ROW = (
@@ -456,7 +458,7 @@ EXERCISES = (
         ),
         kernels.clean_in(all_of(_heat, (31, 33)), NEIGHBOURS),
     ),
-    Exercise("09.3", "Right, wrong or refused", 2, magic="answer", function="verdict").asks(
+    Exercise("09.3", "Right, wrong or refused", 2, magic="answer", function="verdict", practice=True).asks(
         host.verdicts(
             "a launch that is refused is 'refused'",
             host.Trial("a kernel that writes everything", "copy", "right", host.WRITTEN, is_fresh=True),
@@ -492,7 +494,7 @@ EXERCISES = (
         ),
         host.others_get_through(),
     ),
-    Exercise("09.4", "A tile with both its edges", 2).asks(
+    Exercise("09.4", "A tile with both its edges", 2, practice=True).asks(
         kernels.right_in("right inside the array", all_of(_smooth, 1024, whole=128), EDGES),
         kernels.right_in("right for n = 1, 5, 127, 129, 300", all_of(_smooth, 1, 5, 127, 129, 300), EDGES),
         kernels.clean_in(all_of(_smooth, 129, 300), EDGES),
@@ -515,7 +517,9 @@ EXERCISES = (
             hint=STEPS,
         ),
     ),
-    Exercise("09.6", "Where a product is wrong", 2, magic="answer", function="wrong_tiles").asks(
+    Exercise(
+        "09.6", "Where a product is wrong", 2, magic="answer", function="wrong_tiles", practice=True
+    ).asks(
         host.locates(
             "[] for right products, summed in any order, from small elements to large",
             *host.right(host.Factors(K=1), *(host.Factors(scale=scale) for scale in (1, 1000, 0.001))),
@@ -564,7 +568,7 @@ EXERCISES = (
             *host.RIGHT,
         ),
     ),
-    Exercise("09.7", "A clock that waits", 2, magic="answer", function="time_ms").asks(
+    Exercise("09.7", "A clock that waits", 2, magic="answer", function="time_ms", practice=True).asks(
         host.times("it waits for the kernel", host.EARLIER, {"kernel_ms": 4}, {"kernel_ms": 22}),
         host.times("what was in the queue is not counted", host.EARLIER, {"kernel_ms": 4, "queued_ms": 50}),
         host.times(

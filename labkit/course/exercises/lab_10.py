@@ -54,13 +54,13 @@ EXERCISES = (
         products.coalesced(4, 4),
         products.few_conflicts(10),
     ),
-    Exercise("10.3", "Frugal with shared memory", 4).asks(
+    Exercise("10.3", "Frugal with shared memory", 4, practice=True).asks(
         ANY,
         products.reuse(128),
         products.shared(0.5),
         *TIDY,
     ),
-    Exercise("10.4", "Few instructions, many warps", 4).asks(
+    Exercise("10.4", "Few instructions, many warps", 4, practice=True).asks(
         ANY,
         products.reuse(128),
         products.shared(0.5),
@@ -68,7 +68,7 @@ EXERCISES = (
         products.loads(0.3),
         products.warps(16),
     ),
-    Exercise("10.5", "Fast", 4).asks(
+    Exercise("10.5", "Fast", 4, practice=True).asks(
         ANY,
         products.reuse(256),
         products.shared(0.4),
@@ -77,7 +77,7 @@ EXERCISES = (
         quicker(4, "tiled", LARGE, "M = N = K = 2048", NEXT_LIMIT, others=(1792, 1920, 2176, 2304)),
         products.faster("tiled", 2.5),
     ),
-    Exercise("10.6", "Fast for a small product", 3).asks(
+    Exercise("10.6", "Fast for a small product", 3, practice=True).asks(
         ANY,
         products.in_registers(),
         quicker(1.3, "tiled_unrolled", SMALL, "M = N = K = 512", MORE_BLOCKS, others=(448, 576, 640)),

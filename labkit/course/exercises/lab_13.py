@@ -1,4 +1,4 @@
-"""Exercises of 13_whole_program: memory and copies, errors, mistakes that a check finds, times, streams."""
+"""Exercises of 04b_whole_program: memory and copies, errors, mistakes that a check finds, times, streams."""
 
 from collections.abc import Callable
 from functools import cache
@@ -232,7 +232,7 @@ EXERCISES = (
             code=710, message="device-side assert triggered", hint=CHECKED,
         ),
     ),
-    Exercise("13.3", "A leak, and a step too far", 3, magic="program").asks(
+    Exercise("13.3", "A leak, and a step too far", 3, magic="program", practice=True).asks(
         no_mistake(
             "no thread reads outside an array", (1000, 2), draw=_other_steps, hints=MENDED,
             kinds=("out of bounds",), by=STEPS,
@@ -251,7 +251,7 @@ EXERCISES = (
         _time_of_the_kernel((1 << 20,)),
         _bandwidth((1 << 20,)),
     ),
-    Exercise("13.5", "Two streams", 4, magic="program", given=1).asks(
+    Exercise("13.5", "Two streams", 4, magic="program", given=1, practice=True).asks(
         prints("the right sum", (100001,), by=TRIPLED, of=_sum(TRIPLED), draw=_other_size, hint=TWO),
         _overlaps((1 << 20,)),
         no_mistake("a checked run finds nothing", (1 << 14,), draw=_other_size, hints=FREED, by=TRIPLED),

@@ -34,7 +34,7 @@ HIDDEN = "hidden"  # the role of a cell that students do not get
 # What is kept of metadata: others tell when a cell ran, what it showed, or what somebody thought of it.
 _OF_CELLS = ("deletable", "editable", "labkit", "slideshow", "tags")
 _OF_NOTEBOOKS = ("authors", "kernelspec", "labkit", "language_info", "title")
-_OF_LABKIT = ("concept", "exercise", "role")
+_OF_LABKIT = ("concept", "exercise", "part", "role")
 
 _REGION = re.compile(
     r"^(?P<indent>[ \t]*)(?P<comment>//|#) BEGIN SOLUTION\n(?P<body>.*?)^[ \t]*(?P=comment) END SOLUTION$",

@@ -9,6 +9,7 @@ from course_tables import SOLUTIONS, answer_of, exercises, released, started
 from labkit.course import EXERCISES
 from labkit.course.exercise import Criterion, Exercise
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
+from labkit.course.notebooks import catalog
 from labkit.magic import CellError
 
 NOTEBOOKS = SOLUTIONS.parent
@@ -26,7 +27,8 @@ def test_what_a_student_starts_from_meets_what_is_given_and_is_worth_nothing(exe
 
 def handed_out(exercise):
     """The exercise's cell as students get it, and those of its notebook that follow, of the same kind."""
-    path = next(NOTEBOOKS.glob(f"{exercise[:2]}_*.ipynb"))
+    lessons = (catalog.lesson(path) for path in catalog.notebooks(NOTEBOOKS))
+    path = next(lesson.path for lesson in lessons if EXERCISES[exercise] in lesson.exercises)
     kind = f"%%{EXERCISES[exercise].magic} "
     sources = [cell.source for cell in nbformat.read(path, as_version=4).cells]
     kinds = [source for source in sources if source.startswith(kind)]

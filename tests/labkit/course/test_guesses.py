@@ -64,7 +64,7 @@ def said(tmp_path, monkeypatch):
 def test_a_foot_says_how_good_the_predictions_were(said):
     foot = progress_panel.Panel(progress_panel._lesson("02"), {}, is_foot=True)
     first, themes = foot.further
-    assert first == "Your predictions in 02: 1 right, 0 close, 2 wrong, 1 not known; 1 of 5 not made."
+    assert first == "Your predictions in 02: 1 right, 0 close, 1 wrong, 1 not known; 1 of 4 not made."
     assert themes.endswith(
         "by theme (close counts half): times and rates 0 of 4, mostly too high; threads and indices 1 of 1; "
         "memory traffic 0 of 1."
@@ -83,7 +83,7 @@ def test_a_commit_brings_the_foot_up_to_date(said, monkeypatch):
     from labkit.course.predictions import guess
 
     guess("03.c").judge(["0"])
-    assert shown == ["Your predictions in 03: 1 right, 0 close, 0 wrong; 4 of 5 not made."]
+    assert shown == ["Your predictions in 03: 1 right, 0 close, 0 wrong; 2 of 3 not made."]
 
 
 def test_the_first_head_has_the_points_of_all_notebooks():

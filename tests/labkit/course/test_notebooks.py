@@ -67,7 +67,7 @@ def builds_programs():
 def nbval(path):
     """Run the notebook in a process of its own: a kernel has its cells one after the other, in one worker."""
     # Where programs cannot be built, their cells say so: nothing fails, and outputs differ.
-    compares = "--nbval-lax" if path.stem == "13_whole_program" and not builds_programs() else "--nbval"
+    compares = "--nbval-lax" if path.stem == "04b_whole_program" and not builds_programs() else "--nbval"
     options = ["-q", "-p", "no:cacheprovider", "-p", "nbval.plugin", compares, "--nbval-current-env"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(path)],
@@ -187,7 +187,7 @@ class TestSolved:
 
 
 def _call(name, path):
-    return f'labkit.{name}("{path.name[:2]}")'
+    return f'labkit.{name}("{path.name.partition("_")[0]}")'
 
 
 def test_the_first_notebook_lists_all_others_with_their_titles():

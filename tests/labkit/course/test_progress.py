@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_best_result_counts_and_never_falls(folder):
     for share, solved in ((0.5, False), (0.25, False), (1.0, True), (0.0, False)):
         progress.record("02.1", Best(share, solved))
-    assert progress.load().best == {"02.1": Best(1.0, True)} and progress.load().last == "02"
+    assert progress.load().best == {"02.1": Best(1.0, True)} and progress.load().last == "02.1"
     assert len((folder / FILE).read_text().splitlines()) == 2  # what is not better is not written
 
 
@@ -129,7 +129,7 @@ def test_a_kernel_that_is_handed_over_is_not_the_students(folder, monkeypatch):
 def test_the_notebook_worked_in_last_is_kept(folder):
     progress.opened("03")
     progress.record("02.1", Best(0.5, False))
-    assert progress.load().last == "02"
+    assert progress.load().last == "02.1"
     progress.opened("03")
     progress.opened("03")
     assert progress.load().last == "03" and progress.load().best == {"02.1": Best(0.5, False)}

@@ -23,7 +23,7 @@ CELLS = {
 
 def named(text):
     """Notebook and cell of each `notebook#cell`."""
-    return re.findall(r"`(\d\d_\w+)#([\w-]+)`", text)
+    return re.findall(r"`([0-9R]\w*_\w+)#([\w-]+)`", text)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row[0]} {row[1]}" for row in ROWS])

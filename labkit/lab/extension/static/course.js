@@ -91,9 +91,9 @@ export class Course {
   }
 
   row(notebook) {
-    const { exercises, concept, minutes } = notebook;
+    const { exercises, concept, minutes, part } = notebook;
     const points = exercises.length ? `${number(sum(exercises, "earned"))} of ${sum(exercises, "points")} points` : "";
-    const facts = [minutes ? `about ${minutes} minutes` : "", points].filter(Boolean).join(" · ");
+    const facts = [part, minutes ? `about ${minutes} minutes` : "", points].filter(Boolean).join(" · ");
     const title = element("h2", {}, this.link(notebook, `${notebook.number} · ${notebook.title}`));
     const head = element("div", { class: "head" }, title, element("span", { class: "soft" }, facts));
     const marks = exercises.map((each) => {
