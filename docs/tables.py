@@ -22,6 +22,7 @@ import typer  # noqa: E402
 from gallery import cases  # noqa: E402
 
 from labkit import cli, kernels, ladder, problem, records, simt  # noqa: E402
+from labkit.course.exercise import Exercise  # noqa: E402
 from labkit.course.notebooks import catalog  # noqa: E402
 
 PLACE = re.compile(r"(<!-- made by docs/tables.py: ([\w-]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -65,32 +66,31 @@ def course() -> str:
         )
         for each in lessons()
     ]
-    core = [each for each in lessons() if each.part == "core"]
-    exercises, points = sum(len(each.exercises) for each in lessons()), sum(each.points for each in lessons())
-    total = ("", "all", "", "", "", str(sum(len(each.core) for each in core)), str(exercises), str(points))
-    head = (
-        "notebook",
-        "title",
-        "what it teaches",
-        "part",
-        "minutes",
-        "core exercises",
-        "exercises",
-        "points",
-    )
-    return table(head, "llllrrrr", [*rows, total])
+    everything = total(lessons())
+    row = ("", "all", "", "", "", str(len(core())), *map(str, everything))
+    head = ("notebook", "title", "what it teaches", "part", "minutes", "core exercises")
+    return table((*head, "exercises", "points"), "llllrrrr", [*rows, row])
+
+
+def core() -> list[Exercise]:
+    """Return the exercises of the core, without more practice."""
+    return [exercise for each in lessons() if each.part == "core" for exercise in each.core]
+
+
+def total(chosen: Iterable[catalog.Lesson]) -> tuple[int, int]:
+    """Return how many exercises notebooks have, and how many points they are worth."""
+    exercises = [exercise for each in chosen for exercise in each.exercises]
+    return len(exercises), sum(exercise.points for exercise in exercises)
 
 
 def course_size() -> str:
-    """Return a sentence: how many notebooks, exercises and points."""
-    exercises, points = sum(len(each.exercises) for each in lessons()), sum(each.points for each in lessons())
-    core = [each for each in lessons() if each.part == "core"]
-    chosen = [exercise for each in core for exercise in each.core]
-    hours = round(sum(each.minutes for each in core) / 60)
+    """Say how many notebooks, exercises and points there are, and how many of each in the core."""
+    exercises, points = total(lessons())
+    minutes = [each.minutes for each in lessons() if each.part == "core"]
     return (
-        f"The course has {len(lessons())} notebooks with {exercises} exercises, worth {points} points. Its core is "
-        f"{len(core)} notebooks with {len(chosen)} exercises, worth {sum(each.points for each in chosen)} points, "
-        f"and takes about {hours} hours.\n"
+        f"The course has {len(lessons())} notebooks with {exercises} exercises, worth {points} points. "
+        f"Its core is {len(minutes)} notebooks with {len(core())} exercises, "
+        f"worth {sum(each.points for each in core())} points, and takes about {sum(minutes) / 60:.0f} hours.\n"
     )
 
 
