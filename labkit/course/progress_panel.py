@@ -223,6 +223,8 @@ def _all_solved(lesson: Lesson, best: Mapping[str, Best]) -> str:
     """Say that the exercises of a notebook are solved, or those that are not more practice."""
     left = any(state(each.id, best) != "solved" for each in lesson.exercises)
     kind, count = ("core ", len(lesson.core)) if left else ("", len(lesson.exercises))
+    if count == 1:
+        return f"the {kind}exercise of {lesson.number} is solved"
     return f"{'both' if count == 2 else f'all {count}'} {kind}exercises of {lesson.number} are solved"
 
 

@@ -19,12 +19,14 @@ from labkit.records.shipped import (
 )
 from labkit.records.shown import Table, table
 from labkit.records.tables import COLUMNS, INTEGERS, frame_of, read
+from labkit.records.tools import NoReport, tool_figures, tool_machine, tool_report, tool_source
 
 __all__ = [
     "COLUMNS",
     "INTEGERS",
     "PINNED",
     "REPORT_TIME",
+    "NoReport",
     "Table",
     "beside",
     "counterparts",
@@ -38,4 +40,8 @@ __all__ = [
     "reports",
     "sanitizer",
     "table",
+    "tool_figures",
+    "tool_machine",
+    "tool_report",
+    "tool_source",
 ]
