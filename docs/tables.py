@@ -90,7 +90,8 @@ def course_size() -> str:
     return (
         f"The course has {len(lessons())} notebooks with {exercises} exercises, worth {points} points. "
         f"Its core is {len(minutes)} notebooks with {len(core())} exercises, "
-        f"worth {sum(each.points for each in core())} points, and takes about {sum(minutes) / 60:.0f} hours.\n"
+        f"worth {sum(each.points for each in core())} points, "
+        f"and takes about {sum(minutes) / 60:.0f} hours.\n"
     )
 
 

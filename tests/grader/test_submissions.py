@@ -563,3 +563,26 @@ def test_the_solved_notebooks_are_a_submission_that_answers_everything():
     assert submission.problems == () and len(submission.labs) == 14
     for id, answer in submission.answers.items():
         assert answer.source.startswith(f"%%{EXERCISES[id].magic} {id}") and not answer.note
+
+
+class TestLabsOfNotebooks:
+    """A lab's exercises may stand in several notebooks, and have stood in others."""
+
+    def test_two_notebooks_of_a_lab_are_both_read(self, tmp_path):
+        put(tmp_path / "05b_when_kernels_break.ipynb", code("%%cuda 09.1\nint a;", "09.1"))
+        put(tmp_path / "09_name_the_limit.ipynb", code("%%answer 09.8\nb = 1", "09.8"))
+        submission = submissions.read(Entry("jane", (tmp_path,)), EXERCISES, RELEASED)
+        assert submission.labs == ("09",) and not submission.problems
+        assert all(submission.answers[exercise].source for exercise in ("09.1", "09.8"))
+
+    def test_a_notebook_of_an_earlier_edition_is_of_its_lab(self, tmp_path):
+        put(tmp_path / "13_whole_program.ipynb", code("%%program 13.1\nint main() {}", "13.1"))
+        submission = submissions.read(Entry("jane", (tmp_path,)), EXERCISES, RELEASED)
+        assert submission.labs == ("13",) and submission.answers["13.1"].source
+
+    def test_an_unreadable_notebook_opens_the_lab_whose_exercises_it_has(self, tmp_path):
+        put(tmp_path / "05_bank_conflicts.ipynb", code("%%cuda 05.1\nint a;", "05.1"))
+        (tmp_path / "05b_when_kernels_break.ipynb").write_text("half a file")
+        submission = submissions.read(Entry("jane", (tmp_path,)), EXERCISES, RELEASED)
+        assert submission.answers["09.1"].open and not submission.answers["05.2"].open
+        assert submission.labs == ("05", "09")

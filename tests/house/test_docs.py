@@ -15,7 +15,7 @@ PAGES = [*tables.pages(), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT 
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)")
 NAMED = re.compile(r"`((?:benchmarks|binder|containers|data|docs|labkit|notebooks|tests)/[\w./*-]+)`")
 # The recipes of CONTRIBUTING.md make these files.
-MADE = re.compile("1_naive_block|sign_extend|_14|14_name|_NN|NAME|cpu_10_name")
+MADE = re.compile("1_naive_block|sign_extend|_15|15_name|_NN|NAME|cpu_10_name")
 
 
 def named(page):
