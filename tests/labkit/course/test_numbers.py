@@ -208,32 +208,14 @@ CLAIMS: dict[str, dict[str, Callable[[], float | Collection[float]]]] = {
         "cpu-46: 4 cycles": lambda: 4,
     },
     "02": {
-        "times-h200-answer: 55 GB/s": lambda: 0.87 * 63,  # as notebook 13 says
         "coalescing-compare: 255": lambda: 256 - 1,
-        "blocks-gain-answer: 132": lambda: H200.multiprocessors,
         "digits: 0.1": cell("02", "zeros-run"),
         "bound-answer: 0.25": mean_term,
-        "times-answer: 230 ms": lambda: [
-            report("cpu-gpu-matmul", "malloc_time", kernel="naive", block_x=16, n=n) for n in (2048, 4096)
-        ],
-        "times-answer: 23 ms": lambda: report(
-            "cpu-gpu-matmul", "htod_time", kernel="naive", block_x=16, n=4096
-        ),
-        "times-activity-answer: 25 per cent": lambda: report(
-            "int-matmul", "gpu_activity", kernel="naive", n=256, block_x=32
-        ),
-        "times-answer: 67 MB": lambda: 4 * 4096**2 / 1e6,
-        "times-answer: 5.8 GB/s": copies,
     },
     "03": {
         "spaces-words: 48 KB": lambda: MAX_STATIC_SHARED_BYTES / 1024,
         "limits: 8 KB": lambda: 2 * 4 * 32**2 / 1024,
         "limits: 48 KB": lambda: MAX_STATIC_SHARED_BYTES / 1024,
-        "sweep-beside-answer: 5 per cent": lambda: min(larger_tiles()),
-        "sweep-beside-answer: 22 per cent": lambda: max(larger_tiles()),
-        "sweep-question: 35 ms": lambda: report("int-matmul", "time", kernel="naive", n=1024, block_x=1),
-        "speedup-answer: 1.4": lambda: min(tiling()),
-        "speedup-answer: 2.8": lambda: max(tiling()),
     },
     "04": {
         "traffic: 96.19 GB/s": lambda: report("int-transpose", "peak_bandwidth"),
@@ -254,11 +236,8 @@ CLAIMS: dict[str, dict[str, Callable[[], float | Collection[float]]]] = {
     },
     "05": {
         "swizzle: 3 %": lambda: 32 / (32 * 33),
-        "ladder: 1.18 times": lambda: report("int-transpose", "step_speedup", kernel="padded"),
-        "ladder-launches-answer: 1.18": lambda: report("int-transpose", "step_speedup", kernel="padded"),
         "cost: 2,097,152": lambda: 8192**2 / 32,
         "cost: 1980 MHz": lambda: H200.boost_mhz,
-        "ladder-launches-answer: 5.8 GB/s": copies,
         "remember: 16.8 MB": lambda: 4 * 2048**2 / 1e6,
     },
     "06": {
@@ -341,14 +320,16 @@ CLAIMS: dict[str, dict[str, Callable[[], float | Collection[float]]]] = {
         "clock: 67 TFLOP/s": lambda: PEAK,
         "clock-answer: 27,000 TFLOP/s": cell("09", "clock-run"),
         "limit-run-text: 132": lambda: H200.multiprocessors,
-        "exercise-8-task: 4090 GB/s": lambda: H200.dram_gb_s,
         "fix-c: 4 clocks": limit("latency", "FFMA"),
-        "recorded-answer: 4.1 TB/s": lambda: (
-            12 * 33554432 / shown("09", "recorded-table", r"G +([\d.]+)")[0] / 1e9
+        "recorded-first-words: 4.1 TB/s": lambda: (
+            12 * 33554432 / shown("09", "recorded-first", r"G +([\d.]+)")[0] / 1e9
         ),
     },
     "10": {
-        "shared-answer: 0.53": cell("10", "shared-run"),
+        # By the paper: Data Movement Is All You Need, Ivanov et al., MLSys 2021, table 1.
+        "title: 99.8 %": lambda: 0.998,
+        "title: 8.1 TFLOP/s": lambda: rate("tiled", 2048),
+        "title: 51.1": lambda: rate("tuned", 2048),
         "wide-answer: 0.031": lambda: 8 / (16 * 16),
         "wide-answer: 0.4": lambda: goals("10"),
         "exercise-5: 4 times": lambda: goals("10"),
@@ -356,16 +337,20 @@ CLAIMS: dict[str, dict[str, Callable[[], float | Collection[float]]]] = {
         "exercise-5: 2.60 ms": lambda: predicted("tiled", 2048),
         "exercise-5: 2.11 ms": lambda: time("tiled", 2048),
         "roofline-answer: 25.5 TFLOP/s": cell("07", "bounds"),
-        "roofline-answer: 53.5": cell("07", "bounds"),
         "roofline-answer: 2.11 ms": lambda: time("tiled", 2048),
         "roofline-answer: 0.336 ms": lambda: time("tuned", 2048),
         "time-answer: 3 times": faster("register_tile", "tiled", 2048),
         "time-answer: 64 %": faster("vectorised", "cublas", 2048),
-        "next-words: 3 %": gain("double_buffered", "vectorised", 2048),
+        "next-words: 3 %": gain("double_buffered", "vectorised"),
     },
     "11": {
         "title: 15 times": lambda: half("cublas") / rate("cublas"),
         "why-answer: 205": lambda: 51.2 / 0.25,
+    },
+    "11b": {
+        # By the paper: FlashAttention-3, Shah et al., 2024, its abstract.
+        "title: 35 %": lambda: 0.35,
+        "title: 75 %": lambda: 0.75,
         "ladder-busy-words: 3.9": lambda: 512 / H200.multiprocessors,
         "climb-words: 58 %": lambda: record("cp_async", TENSOR, dtype="float16", n=4096),
         "climb-words: 32 %": lambda: half("cp_async") / half_peak("cp_async"),
@@ -382,6 +367,10 @@ CLAIMS: dict[str, dict[str, Callable[[], float | Collection[float]]]] = {
         "feed-answer: 63 %": lambda: half("persistent") / half_peak("persistent"),
     },
     "12": {
+        # By the paper: Data Movement Is All You Need, Ivanov et al., MLSys 2021, table 1.
+        "title: 0.17 %": lambda: 0.0017,
+        "title: 25.5 %": lambda: 0.255,
+        "private: 12 clocks": limit("shared_atomic_clocks", "float, distinct addresses"),
         "private: 380": limit("shared_atomic_clocks", "float, one address"),
         "atomic: 0.56 billion": lambda: atomics.one_address("float"),
         "atomic-answer: 0.03 ms": lambda: times("reduction", 2**24, "float32")["cub"],
@@ -400,6 +389,42 @@ CLAIMS: dict[str, dict[str, Callable[[], float | Collection[float]]]] = {
         "timeline-words: 1.77 times": lambda: streams(1) / streams(2),
         "timeline-words: 63 GB/s": lambda: 16 * 32 * 128 / 130 / 8,
         "timeline-words: 87 %": lambda: max(written("h200/copies.txt", r"pinned.* ([\d.]+) GB/s")) / 63,
+    },
+    "R1": {
+        "beside-answer: 132": lambda: H200.multiprocessors,
+        "blocks-gain-answer: 132": lambda: H200.multiprocessors,
+        "times-answer: 230 ms": lambda: [
+            report("cpu-gpu-matmul", "malloc_time", kernel="naive", block_x=16, n=n) for n in (2048, 4096)
+        ],
+        "times-answer: 23 ms": lambda: report(
+            "cpu-gpu-matmul", "htod_time", kernel="naive", block_x=16, n=4096
+        ),
+        "times-answer: 67 MB": lambda: 4 * 4096**2 / 1e6,
+        "times-answer: 5.8 GB/s": copies,
+        "times-h200-answer: 55 GB/s": lambda: 0.87 * 63,  # as notebook 04b says
+        "times-activity-answer: 25 per cent": lambda: report(
+            "int-matmul", "gpu_activity", kernel="naive", n=256, block_x=32
+        ),
+        "sweep-question: 35 ms": lambda: report("int-matmul", "time", kernel="naive", n=1024, block_x=1),
+        "sweep-beside-answer: 5 per cent": lambda: min(larger_tiles()),
+        "sweep-beside-answer: 22 per cent": lambda: max(larger_tiles()),
+        "speedup-answer: 1.4": lambda: min(tiling()),
+        "speedup-answer: 2.8": lambda: max(tiling()),
+        "beside-answer: 4.2": lambda: report("cublas-gap", "cpu_clock"),
+        "beside-answer: 134.4 GFLOP/s": lambda: report("cublas-gap", "peak_compute"),
+        "beside-answer: 2133 MHz": lambda: report("cublas-gap", "memory_data_rate"),
+        "beside-answer: 17.064 GB/s": lambda: report("cublas-gap", "peak_bandwidth"),
+        "reasons-answer: 3 %": lambda: 1 - shown("R1", "reasons-run", r"([\d.]+) of 32")[0] / 32,
+    },
+    "R2": {
+        "ladder: 1.18 times": lambda: report("int-transpose", "step_speedup", kernel="padded"),
+        "ladder-launches-answer: 1.18": lambda: report("int-transpose", "step_speedup", kernel="padded"),
+        "ladder-launches-answer: 5.8 GB/s": copies,
+        "ladder-here-answer: 16.8 MB": lambda: 4 * 2048**2 / 1e6,
+        "steps-answer: 1.16": lambda: launches("padded", REPORT) / launches("unrolled", REPORT),
+        "steps-answer: 2.0": faster("unrolled", "padded", *INT_COPY),
+        "steps-answer: 3.4": lambda: launches("unrolled", REPORT) - launches("unrolled"),
+        "alone-words: 97 %": faster("vectorised", "memcpy", *INT_COPY),
     },
 }
 
