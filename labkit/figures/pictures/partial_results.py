@@ -70,10 +70,10 @@ def last_block() -> Svg:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a softmax: the maximum m of its elements x, and the sum d of exp(x - m)."""
+    """A part of a softmax: the maximum m of its elements x, and the sum s of exp(x - m)."""
 
     m: float
-    d: float
+    s: float
 
 
 def part(values: Sequence[float]) -> Part:
@@ -85,7 +85,7 @@ def part(values: Sequence[float]) -> Part:
 def merged(first: Part, second: Part) -> Part:
     """Return the part that two parts make, from nothing but their maxima and sums."""
     m = max(first.m, second.m)
-    return Part(m, float(first.d * np.exp(first.m - m) + second.d * np.exp(second.m - m)))
+    return Part(m, float(first.s * np.exp(first.m - m) + second.s * np.exp(second.m - m)))
 
 
 _TOP, _HIGH = 108.0, 110.0  # pixels: the charts
@@ -96,7 +96,7 @@ _PALE = 0.35
 
 
 def merged_softmax(first: Sequence[float] = (1, 3, 2), second: Sequence[float] = (4, 0, 3)) -> Svg:
-    """Draw exp(x - m) of each element x of two parts, and of both together, with how m and d merge.
+    """Draw exp(x - m) of each element x of two parts, and of both together, with how m and s merge.
 
     Raises ValueError for parts that cannot be drawn.
     """
@@ -109,21 +109,21 @@ def merged_softmax(first: Sequence[float] = (1, 3, 2), second: Sequence[float] =
     parts = part(first), part(second)
     whole = merged(*parts)
     shrunk = [float(np.exp(each.m - whole.m)) for each in parts]
-    terms = " + ".join(f"{each.d:.4g} × {by:.3g}" for each, by in zip(parts, shrunk, strict=True))
-    finding = f"Two parts merge to m = {whole.m:g} and d = {terms} = {whole.d:.4g}"
-    formula = "m = max(m1, m2),  d = d1 exp(m1 − m) + d2 exp(m2 − m)"
-    at_once = f"All {len(both)} elements at once: the sum of exp(x − {whole.m:g}) is {part(both).d:.4g}"
+    terms = " + ".join(f"{each.s:.4g} × {by:.3g}" for each, by in zip(parts, shrunk, strict=True))
+    finding = f"Two parts merge to m = {whole.m:g} and s = {terms} = {whole.s:.4g}"
+    formula = "m = max(m1, m2),  s = s1 exp(m1 − m) + s2 exp(m2 − m)"
+    at_once = f"All {len(both)} elements at once: the sum of exp(x − {whole.m:g}) is {part(both).s:.4g}"
     picture = Svg(720, _TOP + _HIGH + 46, f"{finding}. {formula}. {at_once}.")
     picture.title(finding)
     picture.text(8, 34, f"{formula}.  {at_once}.")
     for number, (values, now) in enumerate(zip((first, second), parts, strict=True)):
         left, wide = _CHARTS[number]
-        numbers = f"m{number + 1} = {now.m:g}, d{number + 1} = {now.d:.4g}"
+        numbers = f"m{number + 1} = {now.m:g}, s{number + 1} = {now.s:.4g}"
         _draw_frame(picture, left, wide, (f"part {number + 1}", numbers))
         _draw_bars(picture, left, wide / len(values), values, (now.m, now.m), _COLOURS[number])
     left, wide = _CHARTS[2]
     each = wide / len(both)
-    told = f"m = {whole.m:g}, d = {whole.d:.4g}; pale: before the merge"
+    told = f"m = {whole.m:g}, s = {whole.s:.4g}; pale: before the merge"
     _draw_frame(picture, left, wide, ("both", told))
     _draw_bars(picture, left, each, first, (whole.m, parts[0].m), _COLOURS[0])
     _draw_bars(picture, left + each * len(first), each, second, (whole.m, parts[1].m), _COLOURS[1])

@@ -331,15 +331,15 @@ class TestMergedSoftmax:
         whole = partial_results.merged(partial_results.part(first), partial_results.part(second))
         both = np.concatenate([first, second])
         assert whole.m == both.max()
-        assert whole.d == pytest.approx(np.exp(both - both.max()).sum(), rel=1e-12)
+        assert whole.s == pytest.approx(np.exp(both - both.max()).sum(), rel=1e-12)
         softmax = np.exp(both.astype(np.longdouble)) / np.exp(both.astype(np.longdouble)).sum()
-        assert np.exp(both - whole.m) / whole.d == pytest.approx(softmax.astype(float), rel=1e-9)
+        assert np.exp(both - whole.m) / whole.s == pytest.approx(softmax.astype(float), rel=1e-9)
 
     def test_the_picture(self):
         picture = pictures.merged_softmax((1, 3, 2), (4, 0, 3))
         first, second = (np.exp(np.array(part, float) - max(part)).sum() for part in ((1, 3, 2), (4, 0, 3)))
         whole = np.exp(np.array([1, 3, 2, 4, 0, 3]) - 4.0).sum()
-        told = f"m = 4 and d = {first:.4g} × {np.exp(-1):.3g} + {second:.4g} × 1 = {whole:.4g}"
+        told = f"m = 4 and s = {first:.4g} × {np.exp(-1):.3g} + {second:.4g} × 1 = {whole:.4g}"
         assert told in picture.alt and f"exp(x − 4) is {whole:.4g}" in picture.alt
         assert whole == pytest.approx(first * np.exp(-1) + second)
         solid = [each for each in elements(picture, "rect") if "fill-opacity" not in each]
