@@ -21,7 +21,7 @@ _BY_UNIT = {
 # Where the unit says something else.
 _OTHERWISE = {
     **dict.fromkeys(("01.b", "04.e"), MEMORY),
-    **dict.fromkeys(("01.g", "07.e"), INSTRUCTIONS),
+    "07.e": INSTRUCTIONS,
     **dict.fromkeys(("01.d", "08.e", "11.f"), TIMES),
     **dict.fromkeys(("02.d", "03.b", "03.c", "06.a", "08.f", "09.b", "09.f", "11.e", "11.g"), RESULTS),
 }

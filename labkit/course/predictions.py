@@ -360,10 +360,6 @@ QUESTIONS: dict[str, Question] = {
         *("FMAs per load", 6 * 4 / (6 + 4), "FMAs"),
         "each step has 6 · 4 FMAs and loads 4 vectors of B and 6 numbers of A.",
     ),
-    "01.g": _one(
-        *("Multiplications saved with three levels", round(100 * (1 - (7 / 8) ** 3)), "%"),
-        "each level makes 7 products of 8, and (7/8)³ is 67 %.",
-    ),
     "02.a": _one(
         *("Rows of C in one warp", len({thread // 16 for thread in range(32)}), "rows"),
         "32 threads are two lines of 16.",

@@ -89,8 +89,10 @@ class Panel:
 
     @property
     def earned(self) -> str:
-        """Say what is solved, as in `exercises: 1 of 4 solved, 2 of 9 points`."""
+        """Say what is solved, as in `1 of 4 exercises solved, 2 of 9 points`."""
         states = [*self.states.values()]
+        if not states:
+            return "no exercises"
         solved = f"{states.count('solved')} of {len(states)} exercises solved"
         return f"{solved}, {_earned(self.lesson, self.best)} points"
 
@@ -107,7 +109,8 @@ class Panel:
             return guesses.told(self.lesson.number, self.lesson.predictions)
         if self.lesson != next(iter(_lessons().values())) or not self.best:
             return []
-        each = [f"{lesson.number}: {_earned(lesson, self.best)}" for lesson in _lessons().values()]
+        lessons = [lesson for lesson in _lessons().values() if lesson.exercises]
+        each = [f"{lesson.number}: {_earned(lesson, self.best)}" for lesson in lessons]
         total = sum(lesson.points for lesson in _lessons().values())
         all_earned = sum(_points(lesson, self.best) for lesson in _lessons().values())
         return [f"Points in the whole course: {round(all_earned, 2):g} of {total} ({', '.join(each)})."]

@@ -30,7 +30,6 @@ SEEN = {
     "01.d": r"best at 2048: (\d+)",
     "01.e": r"([\d.]+) times as long",
     "01.f": r"loads in each step: ([\d.]+) per load",
-    "01.g": r"3 levels: .*, (\d+) % saved",
     "02.b": r"line 11: (\d+) sectors per request",
     "02.c": r"with 32 x 32: ([\d.]+) times as long",
     "02.d": r"(\d+) of 64 elements differ",
