@@ -24,6 +24,7 @@ _KEPT = "!#$%&'()*+,/:;=?@[\\]^{|}"  # ASCII that browsers leave as it is behind
 _WORDS_PER_MINUTE, _MINUTES_PER_EXERCISE, _MINUTES_PER_POINT = 130, 8.5, 3.8
 _TITLE = re.compile(r"^# (?:[0-9R]\w* · )?(.+)$", re.MULTILINE)
 _GUESS = re.compile(r"""labkit\.guess\(["']([^"']+)["']\)""")
+_MORE = re.compile(r"^## More practice$.*?(?=^## What to remember$)", re.MULTILINE | re.DOTALL)
 _TASK = re.compile(r"^#+ (?P<heading>Exercise (?P<id>\d\d\.\d+)\b.*?) *$", re.MULTILINE)
 
 
@@ -44,9 +45,10 @@ PARTS = {
 class Lesson:
     """A notebook: its file, its `number` such as 03 or 04b, its title, and one line on what it teaches.
 
-    `part` is a key of PARTS. `exercises` are those that have a cell for the answer in it, in its order: an
-    exercise's id does not change when it moves to another notebook. `predictions` are the ids of its
-    `labkit.guess`. `headings` has the heading above each exercise's task, by the exercise's id.
+    `part` is a key of PARTS, and `words` counts its text without more practice. `exercises` are those that
+    have a cell for the answer in it, in its order: an exercise's id does not change when it moves to another
+    notebook. `predictions` are the ids of its `labkit.guess`. `headings` has the heading above each
+    exercise's task, by the exercise's id.
     """
 
     path: Path
@@ -126,7 +128,7 @@ def lesson(path: Path) -> Lesson:
         title[1].strip() if title else path.stem,
         about.get("concept", ""),
         about.get("part", ""),
-        len(text.split()),
+        len(_MORE.sub("", text).split()),
         tuple(EXERCISES[id] for id in _answers(notebook) if id in EXERCISES),
         tuple(dict.fromkeys(_GUESS.findall(code))),
         {task["id"]: task["heading"] for task in _TASK.finditer(text)},

@@ -66,7 +66,7 @@ def test_links_lead_to_the_notebooks_beside_it_and_to_its_own_exercises(name, is
 def test_says_what_is_earned_and_what_is_next():
     text = repr(panel("02", ["02.1", "02.3"]))
     assert text.startswith("02 · The naive kernel: 2 of 5 exercises solved, 4 of 11 points\n")
-    assert [line[2] for line in text.splitlines()[1:6]] == ["✓", "○", "✓", "○", "○"]
+    assert [line[2] for line in text.splitlines()[1:6]] == ["✓", "○", "○", "✓", "○"]  # 02.3 is more practice
     html = panel("02", ["02.1"])._repr_html_()
     assert html.count('aria-label="solved"') == 1 and html.count('aria-label="open"') == 4
     assert "Next: <b><a" in html and re.sub("<[^>]*>", "", html).endswith("Next: 02.2 Any shape")
