@@ -295,7 +295,7 @@ EXERCISES = (
             "column of 16. Which m and n have the smallest sum?",
         ),
     ),
-    Exercise("08.3", "Four elements per request", 3, given=4).asks(
+    Exercise("08.3", "Four elements per request", 3, given=4, practice=True).asks(
         _right("right where N is a multiple of 4", (16, 128, 20), (9, 36, 7), (3, 260, 5), hints=FOUR),
         _right("right where it is not", (8, 129, 6), (5, 130, 9), (9, 131, 4), (1, 1, 1), hints=FOUR),
         _clean((9, 70, 5), FOUR),
