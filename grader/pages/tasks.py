@@ -17,9 +17,8 @@ _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\.ipynb[^)]*\)")  # to a notebook, which
 def tasks(solved: Path, exercises: Collection[str]) -> dict[str, Markup]:
     """Return what each of the exercises asks, by id. `solved` is the folder of the solved notebooks."""
     found: dict[str, Markup] = {}
-    for number in sorted({exercise.partition(".")[0] for exercise in exercises}):
-        for path in sorted(solved.glob(f"{number}_*.ipynb")):
-            found |= {id: _html(text) for id, text in _sections(path).items() if id in exercises}
+    for path in sorted(solved.glob("*.ipynb")):
+        found |= {id: _html(text) for id, text in _sections(path).items() if id in exercises}
     return found
 
 

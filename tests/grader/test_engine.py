@@ -252,7 +252,7 @@ class TestCommand:
         assert not (tmp_path / "out").exists()
 
     def test_options_that_will_not_do_are_told(self, told, tmp_path):
-        assert "There is no lab '14'. Choose from 00, 01" in told("--lab", "14")
+        assert "There is no lab '15'. Choose from 00, 01" in told("--lab", "15")
         assert "workers of its own" in told("--scheduler", "tcp://127.0.0.1:9", "--workers", "2")
         assert not (tmp_path / "out").exists()
 
