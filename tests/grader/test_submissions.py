@@ -560,7 +560,7 @@ class TestLabs:
 def test_the_solved_notebooks_are_a_submission_that_answers_everything():
     folder = Path(__file__).parents[2] / "notebooks" / "solutions"
     submission = submissions.read(Entry("teacher", (folder,)), EXERCISES, RELEASED)
-    assert submission.problems == () and len(submission.labs) == 14
+    assert submission.problems == () and len(submission.labs) == 15
     for id, answer in submission.answers.items():
         assert answer.source.startswith(f"%%{EXERCISES[id].magic} {id}") and not answer.note
 

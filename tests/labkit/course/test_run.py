@@ -306,6 +306,11 @@ def test_links_in_outputs_lead_to_pages(tmp_path):
     assert '<a href="03_shared_memory_tiling.html">on</a> <a href="#Exercise">down</a>' in html
 
 
+def _answer(exercise):
+    about = {"labkit": {"exercise": exercise, "role": "answer"}}
+    return {"cell_type": "code", "source": f"%%cuda {exercise}", "metadata": about}
+
+
 class TestCourse:
     @pytest.fixture
     def folder(self, tmp_path, monkeypatch):
@@ -322,22 +327,26 @@ class TestCourse:
             "cells": [
                 {"cell_type": "code", "source": "# 99 · not this"},
                 {"cell_type": "markdown", "source": ["Before.\n", "# 00 · The first steps\n", "## And more"]},
+                _answer("00.1"),
+                _answer("02.3"),
             ],
-            "metadata": {"labkit": {"concept": "what a thread is"}},
+            "metadata": {"labkit": {"concept": "what a thread is", "part": "core"}},
         }
         (folder / "00_first.ipynb").write_text(json.dumps(notebook))
         write(folder / "77_extra.ipynb", ["# 77 · Extra"])
         lines = [" ".join(line.split()) for line in self.listed().output.splitlines()]
         assert lines[:3] == [
             "00 The first steps 3 points",
-            "what a thread is (about 10 minutes)",
+            "what a thread is (the core, about 10 minutes)",
             "00.1 ○ Scale a vector of any length 1",
         ]
+        assert lines[3] == "02.3 ○ Scale and add, as BLAS does (more practice) 2"
         assert "77 Extra 0 points" in lines
         assert lines[-1] == "2 notebooks, 2 exercises 3 points"
 
     def test_shows_what_is_earned(self, folder, tmp_path, monkeypatch):
-        write(folder / "00_first.ipynb", ["# 00 · First"])
+        cells = [{"cell_type": "markdown", "source": "# 00 · First"}, _answer("00.1"), _answer("00.2")]
+        (folder / "00_first.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}}))
         monkeypatch.chdir(tmp_path)
         (tmp_path / "labkit-notebooks").mkdir()
         earned = [("00.1", 1.0, True), ("00.2", 0.5, False)]
@@ -354,7 +363,8 @@ class TestCourse:
         assert max(map(len, output.splitlines())) <= 80 and "…" not in output
         flat = " ".join(output.split())
         for exercise in EXERCISES.values():
-            assert f"{exercise.id} ○ {exercise.title} {exercise.points}" in flat
+            more = " (more practice)" * exercise.practice
+            assert f"{exercise.id} ○ {exercise.title}{more} {exercise.points}" in flat
         assert f"{len(EXERCISES)} exercises {sum(each.points for each in EXERCISES.values())} points" in flat
 
     def test_works_without_nbformat(self):
