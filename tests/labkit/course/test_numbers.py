@@ -259,6 +259,7 @@ CLAIMS: dict[str, dict[str, Callable[[], float | Collection[float]]]] = {
     "05b": {
         "total-question: 1023": lambda: 1024 - 1,
         "exercise-4: 134": lambda: 3 + 128 + 3,
+        "clock: 21.9 ms": lambda: time("naive"),
         "exercise-7: 67 TFLOP/s": lambda: PEAK,
         "exercise-7: 27,000 TFLOP/s": cell("05b", "clock-run"),
     },
