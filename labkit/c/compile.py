@@ -22,6 +22,7 @@ from simt.common.cache import cache_dir, cached_bytes
 from simt.common.errors import CompileError, SimtError
 
 COMPILE_SECONDS, FIRST_SECONDS = 60, 600
+READY = "ready"  # a file beside ziglang's libraries, once it has made them
 COMPILE_BYTES = 2**32  # limit on memory; on each file, a sixteenth: #include "/dev/zero" has no end
 # A shell sets the limits for the program that it then becomes.
 _LIMITS = f'ulimit -v {COMPILE_BYTES >> 10}; ulimit -f {COMPILE_BYTES >> 4 >> 9}; exec "$@"'
@@ -196,16 +197,25 @@ def _run(
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=seconds,
+                timeout=_patience(compiler, seconds),
             )
-        except subprocess.TimeoutExpired:
-            message = f"the compiler was stopped after {seconds} s. What does the source include?"
+        except subprocess.TimeoutExpired as error:
+            message = f"the compiler was stopped after {error.timeout:g} s. What does the source include?"
             raise CompileError(message) from None
         if done.returncode:
             raise _compile_error(
                 done.stderr or f"{shlex.join(command)} failed with exit code {done.returncode}"
             )
+        if "ziglang" in compiler and suffix not in (".o", ".s"):  # what is not linked needs no libraries
+            with suppress(OSError):  # in a sandbox nobody may write there
+                (zig_libraries() / READY).touch()
         return Path(folder, output).read_bytes(), done.stderr
+
+
+def _patience(compiler: tuple[str, ...], seconds: float) -> float:
+    """Return the time limit, which is longer until ziglang has made its own libraries on this machine."""
+    is_first = "ziglang" in compiler and not (zig_libraries() / READY).exists()
+    return FIRST_SECONDS if is_first else seconds
 
 
 def _folders_of_zig(compiler: tuple[str, ...], folder: str) -> dict[str, str]:

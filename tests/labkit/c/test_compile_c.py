@@ -119,6 +119,15 @@ def test_libraries_that_the_compiler_from_pip_made_serve_where_they_cannot_be_ch
     assert len(taken) == len(libraries) and all(path.is_symlink() for path in taken)
 
 
+def test_ziglang_has_longer_until_it_has_made_its_libraries(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path))
+    zig = ("python", "-m", "ziglang", "cc")
+    assert module._patience(zig, 60) == module.FIRST_SECONDS and module._patience(("gcc",), 60) == 60
+    module.zig_libraries().mkdir(parents=True)
+    (module.zig_libraries() / module.READY).touch()
+    assert module._patience(zig, 60) == 60
+
+
 @needs_zig
 def test_the_compiler_from_pip_serves_where_the_system_has_none(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
