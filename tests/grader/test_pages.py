@@ -194,11 +194,9 @@ class TestStudent:
     def test_shows_what_was_asked_without_hints_and_solution(self):
         html = page_of(handed_in(result(EXERCISES["02.3"], 1, "%%cuda 02.3", "why")))
         text = Parsed(html).text
-        assert (
-            "BLAS is the standard collection of matrix routines" in text and "Find out what happens" in text
-        )
+        assert "BLAS, the standard collection of matrix routines" in text and "Find out what happens" in text
         assert "A product with 0 is not enough" not in text and "Hint" not in text and "STUB" not in text
-        assert html.count("<math") >= 3 and "$" not in Parsed(html).text
+        assert html.count("<math") >= 2 and "$" not in Parsed(html).text
 
     def test_shows_each_criterion_with_its_mark_and_points(self):
         made = result(EXERCISES["02.2"], 1, "%%cuda 02.2", "why it is not")
