@@ -1,8 +1,10 @@
 """Exercises of 08_to_cublas: several elements per thread, four per request, and what to expect of a tile."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
-from math import ceil
+from itertools import chain
+from math import ceil, prod
 
 import numpy as np
 import pandas as pd
@@ -10,14 +12,14 @@ import pandas as pd
 from labkit.course import fresh_inputs
 from labkit.course.criteria.kernels import SOUND, Hints, listed, missed, no_finding_in, profiled, right_in
 from labkit.course.criteria.launches import Launches, as_said
-from labkit.course.criteria.predicted import quicker
+from labkit.course.criteria.predicted import product, quicker, verified
 from labkit.course.criteria.products import OWNER
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from simt import AnyKernel, Profile
 from simt.common.limits import WARP
-from simt.counters.profile import loads, stores
+from simt.counters.profile import Site, loads, stores
 
 # What loads are counted for, which is no matter of one size; and what may be drawn in its place, where tiles
 # of 64 fit, and rows of 128.
@@ -274,6 +276,147 @@ def _few_conflicts(kernel: AnyKernel, most: float) -> None:
             raise missed(found, f"at most {most:g}", lines, _costs(lines, "conflicts"), hint)
 
 
+# 08.6: the next tile is on its way while this one is multiplied.
+
+DEEP = Matmul(64, 64, 128)
+OTHER_DEEP = tuple(Matmul(*size) for size in ((64, 96, 160), (96, 64, 128), (32, 128, 192), (128, 32, 96)))
+STEPS = 8  # of k, in a tile of 08.5
+AHEAD = 1 / 4  # of the loads may fill the first tiles, before there is anything to multiply
+TWO_TILES = 4608  # bytes: two pairs of tiles, and room for padding
+NEXT_FIRST = (
+    "Begin a round by loading the next tile into registers. Then come the multiply-adds, and only then the "
+    "stores to the other buffer. What cp.async starts, the simulator loads and stores at once: use registers."
+)
+ONE_BARRIER = (
+    "Where a round reads one buffer and fills the other, a single barrier at its end does both: the other "
+    "is complete, and this one may be overwritten."
+)
+SMALLER_TILES = "Two buffers with 8 steps of k each are enough."
+BUFFERS = Hints(
+    "In the round of k0 the multiply-adds need the tile of k0, and the registers hold that of k0 + 8. Which "
+    "buffer has which?",
+    INSIDE,
+    "A round reads one buffer and fills the other; the barrier between two rounds is for all threads, and "
+    "the first tile needs one, too.",
+    OWNER,
+    EDGES,
+    unfilled="The first tile is loaded and stored before the loop. Each round fills all of the other buffer.",
+    misaligned=FOURS.misaligned,
+)
+
+
+@lru_cache(maxsize=1)
+def _deep(kernel: AnyKernel, problem: Matmul, seed: int) -> Profile:
+    return profiled(kernel, as_said(kernel, problem))
+
+
+def _counted_deep(kernel: AnyKernel) -> tuple[Matmul, int, Profile]:
+    """Return a deep problem, the warps of its launch, and its profile, which two goals share."""
+    problem = fresh_inputs.one_of(DEEP, OTHER_DEEP)
+    launch = as_said(kernel, problem)
+    warps = prod(launch.grid) * -(-prod(launch.block) // WARP)
+    return problem, warps, _deep(kernel, problem, fresh_inputs.fresh(0))
+
+
+@criterion("the next tile is loaded before this one is multiplied, and stored after that")
+def _loads_ahead(kernel: AnyKernel) -> None:
+    """Ask that half a tile's multiply-adds stand between most loads and the next store to shared memory.
+
+    They are counted in the order of the code. Behind the last store, the loop's next turn counts.
+    """
+    problem, warps, profile = _counted_deep(kernel)
+    least = problem.M * problem.N * STEPS / WARP / warps / 2
+    sites = profile.sites
+    numbers = [i for i, site in enumerate(sites) if _is_access(site, "ld", "global")]
+    lines = pd.DataFrame(
+        {
+            "line": [sites[i].line for i in numbers],
+            "source": [profile.source_line(sites[i].line).strip() for i in numbers],
+            "requests": [sites[i].requests for i in numbers],
+            "behind": [_multiply_adds_behind(sites, i, warps) for i in numbers],
+        }
+    )
+    late = lines[lines.behind < least].sort_values("requests", ascending=False)
+    if late.requests.sum() > AHEAD * lines.requests.sum():
+        found = f"{problem}: {late.behind.iloc[0]:.4g} multiply-adds between a load and the next store"
+        late = late.drop_duplicates("line")
+        costs = (f"{count:.4g} multiply-adds" for count in late.behind)
+        raise missed(found, f"at least {least:g}, half a tile", late, costs, NEXT_FIRST)
+
+
+def _is_access(site: Site, op: str, space: str) -> bool:
+    return site.op == op and site.space in (space, "generic") and site.requests > 0
+
+
+def _multiply_adds_behind(sites: list[Site], load: int, warps: int) -> float:
+    """Count the multiply-adds between a load and the next store to shared memory, per visit of the load."""
+    count, visits = 0, sites[load].instructions
+    next_turn = (site for site in sites[:load] if site.instructions > max(warps, visits / 2))
+    for site in chain(sites[load + 1 :], next_turn):
+        if _is_access(site, "st", "shared"):
+            break
+        count += site.instructions * (site.instruction.parts[0] == "fma")
+    return count / visits
+
+
+@criterion(f"at most one barrier per {STEPS} steps of k, and one for the first tile")
+def _one_barrier(kernel: AnyKernel) -> None:
+    problem, warps, profile = _counted_deep(kernel)
+    barriers = sum(site.instructions for site in profile.sites if site.instruction.parts[0].startswith("bar"))
+    most = problem.K // STEPS + 1
+    if barriers > most * warps:
+        raise Unmet(
+            f"{problem}: a warp comes to {barriers / warps:.4g} barriers; the goal is at most {most}\n"
+            f"{ONE_BARRIER}"
+        )
+
+
+@criterion("at most {most} bytes of shared memory")
+def _shared_bytes(kernel: AnyKernel, most: int) -> None:
+    if kernel.shared_size_bytes > most:
+        raise Unmet(
+            f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory; "
+            f"the goal is at most {most}\n{SMALLER_TILES}"
+        )
+
+
+# 08.7: which lanes of a warp read the same.
+
+PATCH = Matmul(1024, 1024, 512)
+OTHER_DEPTHS = (448, 480, 576, 640)
+ELEMENTS = 16  # of C per thread
+NO_MORE = (
+    "Larger squares need fewer loads, too, as in 08.2. Here the square stays 4 x 4: change which thread of "
+    "the warp has which square."
+)
+PAIRED = (
+    "A load with 16 bytes per lane takes four wavefronts, and two where lanes read in pairs: each lane reads "
+    "what the lane beside it reads (t and t ^ 1), or each what the lane two further on reads (t and t ^ 2). "
+    "Let lanes of one kind of pair share rows, and those of the other columns."
+)
+SQUARES = replace(
+    FOURS,
+    usual="All threads together must cover the 32 x 32 elements once: each pair of one y and one x, of 0, 4, "
+    "… to 28, belongs to one thread.",
+)
+
+
+@criterion("predicted for an H200: at most {most:g} wavefronts of shared memory per multiply-add")
+def _few_wavefronts(kernel: AnyKernel, most: float) -> None:
+    """Limit the wavefronts of loads and stores, bank conflicts included, as a prediction counts them."""
+    problem = replace(PATCH, K=fresh_inputs.one_of(PATCH.K, OTHER_DEPTHS))
+    launch = product(kernel, problem)
+    elements = problem.M * problem.N / (prod(launch.grid) * prod(launch.block))
+    if elements > ELEMENTS:
+        raise Unmet(f"{problem}: {elements:g} elements per thread; the goal is {ELEMENTS}\n{NO_MORE}")
+    counts = verified(kernel, launch).limits["count"]
+    each = counts.get("shared memory", 0) / (problem.M * problem.N * problem.K / WARP)
+    if each > most:
+        raise Unmet(
+            f"{problem}: {each:.3g} wavefronts per multiply-add; the goal is at most {most:g}\n{PAIRED}"
+        )
+
+
 EXERCISES = (
     Exercise("08.1", "A column of elements", 3, given=4).asks(
         *_sound(COLUMN),
@@ -344,5 +487,11 @@ EXERCISES = (
             hint="The first of these limits is the one to work on. Latency: do all loads of a round leave "
             "before the first of them is needed? A loop whose steps the compiler can count is unrolled.",
         ),
+    ),
+    Exercise("08.6", "A double buffer", 3, given=5, practice=True).asks(
+        *_sound(BUFFERS), _traffic(), _loads_ahead(), _one_barrier(), _shared_bytes(TWO_TILES)
+    ),
+    Exercise("08.7", "The lanes of a warp tile", 3, given=5, practice=True).asks(
+        *_sound(SQUARES), _traffic(), _few_wavefronts(0.36)
     ),
 )

@@ -15,6 +15,8 @@ STARTERS = {
     "08.3": (5, "16", "B[index]"),
     "08.4": (2, "2048", "64", "3", "20"),
     "08.5": (6, "0.5", "0.2", lab_08.TURNED),
+    "08.6": (6, "0", "64", lab_08.NEXT_FIRST),
+    "08.7": (6, "0.455", "0.36", lab_08.PAIRED),
 }
 
 
@@ -53,6 +55,24 @@ B_ALONE_5 = (
     "*(float4*)b = *(float4*)&B_tile[k][x];",
     "for (int j = 0; j < 4; ++j)\n                b[j] = ((volatile float*)B_tile[k])[x + j];",
 )
+
+FIRST_6 = "    store(0);\n    __syncthreads();\n"
+LOAD_6, STORE_6 = "        load(k0 + 8);\n", "        store(buffer ^ 1);\n"
+LAST_6 = f"{STORE_6}        __syncthreads();\n"
+A_6, B_6 = "A_tile[k0 / 8 % 2][i % 8][i / 8]", "B_tile[k0 / 8 % 2][i / 32][i % 32]"
+COPIES_6 = (
+    (
+        "next_a[j] = row < M && ka < K ? A[row * K + ka] : 0;",
+        f"if (row < M && ka < K) __pipeline_memcpy_async(&{A_6}, &A[row * K + ka], 4); else {A_6} = 0;",
+    ),
+    (
+        "next_b[j] = kb < K && col < N ? B[kb * N + col] : 0;",
+        f"if (kb < K && col < N) __pipeline_memcpy_async(&{B_6}, &B[kb * N + col], 4); else {B_6} = 0;",
+    ),
+)
+
+ROWS_7, COLUMNS_7 = "(t / 16 * 2 + t / 2 % 2)", "(t / 4 % 4 * 2 + t % 2)"
+B_7 = "*(float4*)b = *(float4*)&B_tile[k][x];"
 
 # exercise, what is wrong, the criterion that fails and what it says, then what to replace in the solution
 WRONG = [
@@ -193,6 +213,60 @@ WRONG = [
         ("int j = 0; j < 4; ++j) {", "int i = t; i < 32 * 8; i += blockDim.x) {"),
         ("            int i = t + 64 * j;\n", ""),
     ),
+    (
+        "08.6",
+        "loaded behind the multiply-adds",
+        6,
+        lab_08.NEXT_FIRST,
+        (LOAD_6, ""),
+        (STORE_6, f"{LOAD_6}{STORE_6}"),
+    ),
+    (
+        "08.6",
+        "loaded behind the multiply-adds, stored in the next round",
+        6,
+        lab_08.NEXT_FIRST,
+        (FIRST_6, ""),
+        (LOAD_6, "        store(buffer);\n        __syncthreads();\n"),
+        (LAST_6, LOAD_6),
+    ),
+    ("08.6", "two barriers a round", 7, "33", "17", (STORE_6, f"        __syncthreads();\n{STORE_6}")),
+    ("08.6", "stored over what is read", 1, lab_08.BUFFERS.race, ("buffer ^ 1", "buffer")),
+    ("08.6", "no barrier behind the first tile", 1, lab_08.BUFFERS.race, (FIRST_6, "    store(0);\n")),
+    ("08.6", "no barrier in the loop", 1, lab_08.BUFFERS.race, (LAST_6, STORE_6)),
+    ("08.6", "the same tile loaded again", 1, (LOAD_6, LOAD_6.replace("k0 + 8", "k0"))),
+    ("08.6", "nothing stored before the loop", 1, lab_08.BUFFERS.unfilled, ("    store(0);\n", "")),
+    ("08.6", "four buffers", 8, "6656", ("A_tile[2]", "A_tile[4]")),
+    (
+        "08.6",
+        "cp.async, which is over at once here",
+        6,
+        lab_08.NEXT_FIRST,
+        ("// BEGIN SOLUTION", "#include <cuda_pipeline.h>"),
+        *COPIES_6,
+        ("    store(0);\n", "    __pipeline_wait_prior(0);\n"),
+        (STORE_6, "        __pipeline_wait_prior(0);\n"),
+    ),
+    ("08.7", "rows in pairs alone", 6, "0.455", (ROWS_7, "(t / 8)"), (COLUMNS_7, "(t % 8)")),
+    ("08.7", "columns in pairs alone", 6, "0.455", (ROWS_7, "(t % 8)"), (COLUMNS_7, "(t / 8)")),
+    ("08.7", "rows of 32", 6, lab_08.PAIRED, ("A_tile[8][36]", "A_tile[8][32]")),
+    ("08.7", "one bit in both", 1, lab_08.SQUARES.usual, (COLUMNS_7, "(t / 4 % 4 * 2 + t / 2 % 2)")),
+    (
+        "08.7",
+        "squares of 4 x 8",
+        6,
+        lab_08.NO_MORE,
+        ("block (64)", "block (32)"),
+        ("j < 4; ++j) {", "j < 8; ++j) {"),
+        ("t + 64 * j", "t + 32 * j"),
+        (ROWS_7, "(t / 4)"),
+        (COLUMNS_7, "(t % 4 * 2)"),
+        ("sum[4][4]", "sum[4][8]"),
+        ("b[4];", "b[8];"),
+        (B_7, f"{B_7} *(float4*)&b[4] = *(float4*)&B_tile[k][x + 4];"),
+        ("j < 4; ++j)\n", "j < 8; ++j)\n"),
+    ),
+    ("08.7", "not all of a large product", 6, ("k0 < K;", "k0 < min(K, 300);")),
 ]
 
 
@@ -242,6 +316,27 @@ OTHERS = [
 OTHERS += [
     ("08.5", "unrolled, sums in one dimension", ("sum[4][4]", "sum[16]"), ("sum[i][j]", "sum[4 * i + j]")),
     ("08.5", "longer rows", ("A_tile[8][36]", "A_tile[8][44]")),
+    (
+        "08.6",
+        "the barrier at the start of a round",
+        (FIRST_6, "    store(0);\n"),
+        (LOAD_6, f"        __syncthreads();\n{LOAD_6}"),
+        (LAST_6, STORE_6),
+    ),
+    (
+        "08.6",
+        "two tiles ahead",
+        (FIRST_6, f"    store(0);\n{LOAD_6.replace('k0 + ', '')[4:]}    __syncthreads();\n"),
+        (LOAD_6, ""),
+        (LAST_6, f"{STORE_6}        load(k0 + 16);\n        __syncthreads();\n"),
+    ),
+    ("08.6", "nothing loaded behind the end", (LOAD_6, f"        if (k0 + 8 < K)\n    {LOAD_6}")),
+    (
+        "08.7",
+        "a patch of 32 x 16, with the pairs exchanged",
+        (ROWS_7, "(t / 8 % 4 * 2 + t % 2)"),
+        (COLUMNS_7, "(t / 32 * 4 + t / 4 % 2 * 2 + t / 2 % 2)"),
+    ),
 ]
 
 
