@@ -683,8 +683,8 @@ QUESTIONS: dict[str, Question] = {
         "256 FLOP for 32 bytes.",
     ),
     "10.d": _one(
-        *("Reads from shared memory per multiply-add", (4 + 4) / (4 * 4), "reads"),
-        "4 elements of A and 4 of B serve 16 multiply-adds.",
+        *("Reads from shared memory per multiply-add", (8 + 2) / (8 * 2), "reads"),
+        "8 elements of A and 2 of B serve 16 multiply-adds.",
     ),
     "10.e": _one(
         *("Loads per multiply-add", 2 / 16 + (4 + 4) / (16 * 4 * 4), "loads"),

@@ -76,7 +76,7 @@ SEEN = {
         for id, kernel in zip("ijklmn", "ABCDEF", strict=True)
     },
     "10.b": r"multiply-adds per sector of global loads +([\d.]+)",
-    "10.d": r"elements from shared memory per multiply-add +([\d.]+)",
+    "10.d": r"8 × 2: ([\d.]+) reads",
     "10.e": r"loads of a thread per multiply-add +([\d.]+)",
     "11.a": r"wgmma\S+ .* ([\d.]+) FLOP per byte",
     "11.b": r"C\[9, 5\] is a sum of lane (\d+)",
