@@ -1,8 +1,9 @@
 """A kernel whose tensor cores multiply twice as much: shows whether what they work out reaches the output.
 
 A count of their instructions does not: a kernel may overwrite the results. Here each `mma` adds its product
-to the accumulator twice. So the output of a kernel whose multiply-adds are all theirs is twice the right one,
-and any part of it that comes from elsewhere is not.
+to the accumulator twice, and each `wgmma` runs a second time, which adds to what the first has left. So the
+output of a kernel whose multiply-adds are all theirs is twice the right one, and any part of it that comes
+from elsewhere is not.
 """
 
 import re
@@ -18,6 +19,10 @@ _MMA = re.compile(
     rf"{_GROUP}\s*,\s*{_GROUP}\s*,\s*{_GROUP}\s*,\s*{_GROUP}\s*;",
     re.MULTILINE,
 )
+_WGMMA = re.compile(
+    rf"(?P<guard>@!?\S+\s+)?(?P<product>\bwgmma\.mma_async\.sync\.\S+\s+{_GROUP}\s*,\s*(?:{_GROUP}|[^,;{{]+),[^,;]+),"
+    r"[^,;]+(?P<how>,[^;]*)?;"
+)
 _ANY = re.compile(r"\bmma(?:\.sp\S*)?\.sync\.|\bmma_async\.")
 # What adds accumulators of a type, and the type of the registers that hold them.
 _TYPES = {"f32": ("f32", "f32"), "f16": ("f16x2", "b32")}
@@ -32,9 +37,9 @@ def doubled(kernel: AnyKernel) -> AnyKernel:
     here = kernel.simulated
     assert isinstance(here, Kernel)
     origin, text = here.module.origin, here.module.ptx
-    if len(_ANY.findall(text)) != len(_MMA.findall(text)):
-        raise SimtError("its products are not made by mma_sync, or not of whole matrices")
-    text = _MMA.sub(_added_twice, text)
+    if len(_ANY.findall(text)) != len(_MMA.findall(text)) + len(_WGMMA.findall(text)):
+        raise SimtError("its products are not made by mma_sync or wgmma, or not of whole matrices")
+    text = _WGMMA.sub(_run_twice, _MMA.sub(_added_twice, text))
     return RawModule.from_ptx(PtxText(text, origin.code, origin.first_lines)).get_function(here.parsed.name)
 
 
@@ -52,6 +57,12 @@ def _added_twice(found: re.Match[str]) -> str:
             for step, by in (("add", result), ("sub", f"%was{at}"))
         ]
     return "\n".join(["{", *lines, "}"])
+
+
+def _run_twice(found: re.Match[str]) -> str:
+    """Write a wgmma, and then the same with 1 for scale-d: it adds to what is there."""
+    guard, how = found["guard"] or "", found["how"] or ""
+    return f"{found[0]} {guard}{found['product']}, 1{how};"
 
 
 def _accumulators(name: str) -> str:

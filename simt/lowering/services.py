@@ -33,7 +33,9 @@ _NOTHING = Symbol("_")
 
 def make_services(kernel: Kernel) -> None:
     """Rewrite the asynchronous instructions of a kernel without calls, if it has any."""
-    if kernel.blocks_together == 1 and not any(map(_is_asynchronous, kernel.code)):
+    if kernel.blocks_together == 1 and not any(
+        _is_asynchronous(each) or _is_product(each) for each in kernel.code
+    ):
         return
     kernel.is_asynchronous = True
     start = Start(kernel, prefix="s")
@@ -62,6 +64,11 @@ def _is_asynchronous(instruction: Instruction) -> bool:
 def _is_group(instruction: Instruction) -> bool:
     """Say whether an instruction ends a group of products, or waits for some."""
     return instruction.parts[:2] in (("wgmma", "commit_group"), ("wgmma", "wait_group"))
+
+
+def _is_product(instruction: Instruction) -> bool:
+    """Say whether an instruction multiplies by itself: a kernel may lack the group and the wait for it."""
+    return instruction.parts[:2] == ("wgmma", "mma_async")
 
 
 def _waits_for_block(instruction: Instruction) -> bool:

@@ -1,6 +1,7 @@
-"""Exercises of 11_tensor_cores: a tile per warp, a swizzle, phases of a pipeline, feeding tensor cores."""
+"""Exercises of 11 and 11b: a tile per warp, a swizzle, phases of a pipeline, wgmma, what feeds them."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -11,9 +12,9 @@ from labkit.course.criteria.launches import Given, Launch, Wrong, all_of
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.model.doubled import doubled
-from simt import AnyKernel, Profile
+from simt import AnyKernel, Finding, Profile
 from simt.common.errors import SimtError
-from simt.counters.profile import loads
+from simt.counters.profile import Site, loads
 from simt.findings import UNFENCED_INIT
 from simt.lowering.fragments import matrices
 
@@ -30,14 +31,17 @@ BY_WMMA = Hints(
 )
 
 
-def _product(M: int, N: int, K: int, times: int = 1) -> Launch:
-    """Make a launch that leaves so many times the product."""
+def _product(
+    M: int, N: int, K: int, times: int = 1, rows: int = SIDE, cols: int = SIDE, threads: int = 32
+) -> Launch:
+    """Make a launch that leaves so many times the product, with tiles of rows x cols per block."""
 
     def make(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-        a, b = (rng.integers(-4, 5, (rows, K)).astype(np.float16) for rows in (M, N))
+        a, b = (rng.integers(-4, 5, (lines, K)).astype(np.float16) for lines in (M, N))
         return a, b, times * (a.astype(np.float32) @ b.astype(np.float32).T)
 
-    return Launch(Given(f"M={M}, N={N}, K={K}", make, (M, N, K), M + N + K), (N // SIDE, M // SIDE), (32,))
+    task = Given(f"M={M}, N={N}, K={K}", make, (M, N, K), M + N + K)
+    return Launch(task, (N // cols, M // rows), (threads,))
 
 
 @criterion("the tensor cores do each multiply-add once")
@@ -54,14 +58,21 @@ def _on_tensor_cores(kernel: AnyKernel) -> None:
             f"{launch}\nthe tensor cores do {done} multiply-adds; the product has {M * N * K}.\n"
             "wmma::mma_sync(sum, a, b, sum) does 16 x 16 x 16 of them: once per round of 16 along K."
         )
-    twice = _product(M, N, K, times=2)
+    _stored(kernel, launch, _product(M, N, K, times=2), "mma_sync leaves in sum")
+
+
+NOT_TWICE = (
+    "the product does not come from the tensor cores: where they multiply twice as much, the output is not "
+    "twice as large."
+)
+
+
+def _stored(kernel: AnyKernel, launch: Launch, twice: Launch, what: str) -> None:
+    """Raise Unmet where the output is not what the tensor cores work out: in `twice`, twice as much."""
     try:
         twice.run(doubled(kernel))
     except Wrong:
-        raise Unmet(
-            f"{launch}\nthe product does not come from the tensor cores: where they multiply twice as much, "
-            "the output is not twice as large.\nStore what mma_sync leaves in sum, and nothing else."
-        ) from None
+        raise Unmet(f"{launch}\n{NOT_TWICE}\nStore what {what}, and nothing else.") from None
     except SimtError as error:
         raise Unmet(f"{launch}\n{error}") from None
 
@@ -238,6 +249,141 @@ def _fed(text: str, *cases: Fed) -> Criterion:
     return returns(text, *cases, of=_most, draw=_drawn, hint=FED_HINT)
 
 
+# 11.6: a product by wgmma, one warpgroup per tile.
+
+ROWS, COLUMNS, DEPTH, PIECE = 64, 16, 64, 16  # of a tile of C; of a tile of A or B along K; and of a wgmma
+WARPGROUP = 4  # warps
+WGMMA = (
+    "In each round: fence and barrier, then wgmma_fence, four times wgmma along K, commit, wait, barrier. "
+    "A descriptor holds the tile's shared address / 16, 1024 / 16 from bit 32 on, and 1 in bit 62."
+)
+PLACES = (
+    "The sums of each tile are right, but not where they belong. Warp w has rows 16 w to 16 w + 15. "
+    "Sum i of a lane: row lane / 4, and 8 more where i / 2 is odd; column lane % 4 * 2 + i % 2, and 8 more "
+    "from i = 4 on."
+)
+UNSTORED = "Some elements are never written. Each of the 128 threads stores all 8 sums."
+NOT_ALONG = (
+    "Each wgmma multiplies the first 16 elements of the tiles' rows. One takes 32 bytes of each row: the "
+    "next begins 32 bytes further, which are 2 in a descriptor."
+)
+ONCE_PER_TILE = "Only the first 16 of each 64 steps along K are multiplied: a tile takes four wgmma."
+ANEW = "The sums hold the last tiles of K alone: set them to 0 once, before the loop."
+ENDS = "The last 64 steps of K are missing: go on while k0 < K."
+BEGINS = "Only the first 64 steps of K are multiplied: go on while k0 < K."
+DESCRIPTOR = (
+    "Addresses and distances in a descriptor are divided by 16. Bits 0 to 13: where the tile begins. "
+    "Bits 32 to 45: 1024, from 8 rows to the next 8. Bit 62: the swizzle of 128 bytes."
+)
+FENCED = (
+    "Threads have set the sums to 0, and wgmma adds to them by itself: wgmma_fence(sum) stands before the "
+    "first wgmma, and every warp runs it."
+)
+ROUNDS = (
+    "Warps share the tiles. A barrier stands between the copies of a round and its wgmma. Tiles are "
+    "overwritten when the wgmma that read them are committed and waited for; a barrier ends the round."
+)
+OF_WGMMA = {  # kinds of findings
+    "missing proxy fence": "Threads wrote the tiles, and wgmma reads them through another proxy: each thread "
+    "runs fence_proxy_async() after its writes, and before the barrier.",
+    "read before wgmma completes": "wgmma only begins the work. sum may be read when the group is committed, "
+    "by wgmma_commit_group(), and then waited for, by wgmma_wait_all(sum).",
+    "overwritten while wgmma reads": ROUNDS,
+    "read after write": ROUNDS,
+    "descriptor": DESCRIPTOR,
+    "unset variable": "wgmma adds to sum: set it to 0 once, before the loop.",
+}
+
+
+class _OfWgmma(Hints):
+    """The hints of 11.6, by the kind of a finding, and by what wrong results have in common."""
+
+    def for_finding(self, finding: Finding, launch: Launch) -> str:
+        return OF_WGMMA.get(finding.kind) or super().for_finding(finding, launch)
+
+    def for_results(self, wrong: Wrong, launch: Launch) -> str:
+        a, b = (each.astype(np.float32) for each in wrong.task.args(np)[:2])
+        out, right = wrong.output, a @ b.T
+        written = ~np.isnan(out)
+        if not out[written].any():
+            return self.usual
+        if not written.all():
+            return UNSTORED
+        for told, steps, times in _some_steps(a.shape[1]):
+            if np.array_equal(out, times * (a[:, steps] @ b[:, steps].T)):
+                return told
+        return PLACES if np.array_equal(_sorted_tiles(out), _sorted_tiles(right)) else self.usual
+
+
+def _some_steps(K: int) -> Iterator[tuple[str, np.ndarray, int]]:
+    """Yield usual mistakes: in words, which steps along K the sums then have, and how many times each."""
+    k = np.arange(K)
+    yield NOT_ALONG, k % DEPTH < PIECE, DEPTH // PIECE
+    yield ONCE_PER_TILE, k % DEPTH < PIECE, 1
+    yield ANEW, k >= K - DEPTH, 1
+    yield BEGINS, k < DEPTH, 1
+    yield ENDS, k < K - DEPTH, 1
+
+
+def _sorted_tiles(c: np.ndarray) -> np.ndarray:
+    """Return the elements of each tile of C, sorted."""
+    tiles = c.reshape(c.shape[0] // ROWS, ROWS, -1, COLUMNS).swapaxes(1, 2)
+    return np.sort(tiles.reshape(-1, ROWS * COLUMNS))
+
+
+BY_WGMMA = _OfWgmma(WGMMA, DESCRIPTOR)
+_by_warpgroups = partial(_product, rows=ROWS, cols=COLUMNS, threads=32 * WARPGROUP)
+COUNTED, ONE_ROUND = (64, 48, 192), (64, 16, 64)  # M, N and K
+
+
+@criterion("wgmma does each multiply-add once, and its sums are what is stored")
+def _by_wgmma(kernel: AnyKernel) -> None:
+    launch, (M, N, K), sites = _counted(kernel)
+    done = 0
+    for site in sites:
+        if site.instruction.opcode.startswith("wgmma.mma_async"):
+            shape = matrices(site.instruction.parts)
+            done += site.instructions // WARPGROUP * shape.m * shape.n * shape.k if shape else 0
+    if done != M * N * K:
+        raise Unmet(
+            f"{launch}\nwgmma does {done} multiply-adds; the product has {M * N * K}.\n"
+            "wgmma(sum, a, b) does 64 x 16 x 16 of them: four times per round of 64 along K."
+        )
+    _stored(kernel, launch, _by_warpgroups(M, N, K, times=2), "wgmma leaves in sum")
+
+
+@criterion("wgmma_fence stands between the threads' work on the sums and wgmma")
+def _fenced(kernel: AnyKernel) -> None:
+    _ask_for_fences(*_counted(kernel)[::2])
+    once = _by_warpgroups(*ONE_ROUND)
+    _ask_for_fences(once, profiled(kernel, once, WGMMA).sites)
+
+
+def _ask_for_fences(launch: Launch, sites: list[Site]) -> None:
+    """Raise Unmet where fewer fences than warps run in the code before the first wgmma.
+
+    A fence of later rounds counts as well, so ask for one round, too.
+    """
+    names = [site.instruction.parts[:2] for site in sites]
+    begin = names.index(("wgmma", "mma_async"))
+    fences = sum(
+        site.instructions for site in sites[:begin] if site.instruction.parts[:2] == ("wgmma", "fence")
+    )
+    warps = math.prod(launch.grid) * WARPGROUP
+    if fences < warps:
+        raise Unmet(
+            f"{launch}\nwgmma.fence runs {fences} times before the wgmma of line {sites[begin].line}; "
+            f"the launch has {warps} warps.\n{FENCED}"
+        )
+
+
+def _counted(kernel: AnyKernel) -> tuple[Launch, tuple[int, ...], list[Site]]:
+    """Return the launch that 11.6 is counted in, its sizes, and what each instruction did in it."""
+    (size,) = fresh_inputs.instead([COUNTED], ROWS)
+    launch = _by_warpgroups(*size)
+    return launch, size, profiled(kernel, launch, WGMMA).sites
+
+
 EXERCISES = (
     Exercise("11.1", "A tile per warp", 2).asks(
         right_in("right for one tile", all_of(_product, (16, 16, 16), (16, 16, 48), whole=SIDE), BY_WMMA),
@@ -276,5 +422,16 @@ EXERCISES = (
             (64, 256, 2, 2048, 128), (128, 128, 1, 4096, 128),
             (256, 256, 2, 2048, 39), (64, 64, 4, 1024, 128),
         ),
+    ),
+    Exercise("11.6", "A product with wgmma", 4).asks(
+        clean_in(all_of(_by_warpgroups, (64, 16, 64), whole=ROWS), BY_WGMMA),
+        right_in(
+            "right for several tiles",
+            all_of(_by_warpgroups, (64, 32, 192), (128, 48, 128), (64, 16, 320), whole=ROWS),
+            BY_WGMMA,
+        ),
+        clean_in(all_of(_by_warpgroups, (64, 32, 128), whole=ROWS), BY_WGMMA),
+        _by_wgmma(),
+        _fenced(),
     ),
 )  # fmt: skip

@@ -211,6 +211,33 @@ def test_products_of_the_tensor_cores_that_are_overwritten(seed):
     assert failed_criterion(feedback) == 4 and "not twice as large" in feedback.failure, feedback
 
 
+# The same, where wgmma has added to sum.
+OVERWRITTEN_6 = """    for (int i = t; i < 64 * 16; i += 128) {
+        float each = 0;
+        for (int k = 0; k < K; ++k)
+            each += __half2float(A[(row0 + i / 16) * K + k]) * __half2float(B[(col0 + i % 16) * K + k]);
+        C[(row0 + i / 16) * N + col0 + i % 16] = each;
+    }
+}"""
+
+
+@pytest.mark.parametrize("seed", [None, *SEEDS])
+def test_products_of_a_warpgroup_that_are_overwritten(seed):
+    cell = solved("11.6")
+    cell = f"{cell[: cell.rindex('}')]}    __syncthreads();\n{OVERWRITTEN_6}"
+    feedback = EXERCISES["11.6"].judge(answer_of("11.6", cell), seed)
+    assert failed_criterion(feedback) == 4 and "not twice as large" in feedback.failure, feedback
+
+
+@pytest.mark.parametrize("seed", [None, *SEEDS])
+def test_a_fence_where_it_is_looked_for_alone(seed):
+    cell = mutant(
+        "11.6", ("wgmma_fence(sum);", "if (N == 48 && K == 192 || N == 16 && K == 64) wgmma_fence(sum);")
+    )
+    feedback = EXERCISES["11.6"].judge(answer_of("11.6", cell), seed)
+    assert feedback.ok == (seed is None), feedback
+
+
 PRODUCTS = {
     "through shared memory": (
         (

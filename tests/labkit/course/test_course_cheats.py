@@ -44,6 +44,7 @@ IDLE = [
     ("08.1", "rows one by one", "M=128 N=128 K=32", "M == 128"),
     ("08.3", "floats one by one", "M=128 N=128 K=32", "M == 128"),
     ("08.6", "loads in the round of their tile", "M=64 N=64 K=128", "M == 64 && K == 128"),
+    ("11.6", "no fence", "M=64, N=48, K=192", "N == 48 && K == 192", ("        wgmma_fence(sum);\n", "")),
     ("09.9", "scattered loads", "rows=512, cols=256", "rows == 512"),
     ("09.12", "bank conflicts", "tiles=4", "gridDim.x == 4"),
     ("09.13", "a division per round", "length=1000, rounds=256, n=1024", "length == 1000"),

@@ -110,6 +110,38 @@ extern "C" __global__ void product(const half* A, const half* B, {type}* C)
 }}"""
 
 
+WARPGROUPS = """
+extern "C" __global__ void product(const unsigned* A, float* C) {
+    __shared__ alignas(1024) unsigned tile[512];  // 64 rows of 16 elements, which are A and, in part, B
+    int t = threadIdx.x;
+    for (int i = t; i < 512; i += 128) tile[i / 64 * 64 + i % 8 / 4 * 32 + i / 8 % 8 * 4 + i % 4] = A[i];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    float s[4] = {3, 3, 3, 3};
+    unsigned long long at = __cvta_generic_to_shared(tile) >> 4 | 8ull << 16 | 16ull << 32;
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    for (int add = 1; add >= 0; --add)  // the second one begins at 0
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; wgmma.mma_async.sync.aligned.m64n8k16"
+                     ".f32.f16.f16 {%0, %1, %2, %3}, %4, %4, p, 1, 1, 0, 0; }"
+                     : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]) : "l"(at), "r"(START ? add : 1));
+    asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    for (int i = 0; i < 4; ++i)
+        C[(t / 32 * 16 + t % 32 / 4 + i / 2 * 8) * 8 + t % 4 * 2 + i % 2] = s[i];
+}"""
+
+
+@pytest.mark.parametrize(("start", "kept", "times"), [(0, 3, 2), (1, 0, 1)])
+def test_products_of_a_warpgroup_count_twice(start, kept, times):
+    a = np.random.default_rng(1).integers(-4, 5, (64, 16)).astype(np.float16)
+    made = simt.RawModule(code=WARPGROUPS, options=(f"-DSTART={start}",)).get_function("product")
+    right = a.astype(float) @ a[:8].astype(float).T
+    # Where the second product begins at 0, its own repetition still adds to it.
+    for kernel_, factor in ((made, 1), (doubled(made), 2)):
+        out = np.zeros((64, 8), np.float32)
+        kernel_(1, 128, (a.view(np.uint32), out))
+        assert np.array_equal(out, kept + factor * times * right)
+
+
 @pytest.mark.parametrize(("type_", "dtype"), [("float", np.float32), ("half", np.float16)])
 def test_products_count_twice_and_what_they_are_added_to_once(type_, dtype):
     rng = np.random.default_rng(1)

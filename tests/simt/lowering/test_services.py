@@ -123,6 +123,13 @@ def test_groups_of_products():
     assert loops(made) == ["await.wgmma.wait_group"]
 
 
+def test_a_product_is_asynchronous_without_its_group_too():
+    product = (
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, 1, 1, 1, 0, 0;"
+    )
+    assert served(product).is_asynchronous
+
+
 def test_a_bulk_copy_has_flat_operands():
     made = served(
         """cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
