@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -108,6 +108,21 @@ class Kernel(Protocol[ProfileT, FindingT]):
         """
         launches.note(self, grid, block, args, shared_mem)
         self.run_launch(launch_of(grid, block, args, shared_mem, timeout))
+
+    def launcher(
+        self,
+        grid: Size,
+        block: Size,
+        args: Sequence[object],
+        shared_mem: int = 0,
+        timeout: float = SECONDS,
+    ) -> Callable[..., None]:
+        """Return what launches the kernel with other arrays, the first arguments, and the same numbers."""
+
+        def launch(*arrays: object) -> None:
+            self(grid, block, (*arrays, *args[len(arrays) :]), shared_mem, timeout)
+
+        return launch
 
     def __hash__(self) -> int:  # or mypy takes kernels for unhashable
         return id(self)

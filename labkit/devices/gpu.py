@@ -233,6 +233,29 @@ class Kernel(simt.AnyKernel):
         if is_first and ready.is_tried:
             synchronize()  # so that a mistake the rehearsal missed shows here
 
+    def launcher(
+        self, grid: Size, block: Size, args: Sequence[object], shared_mem: int = 0, timeout: float = 5
+    ) -> Callable[..., None]:
+        """Check a launch, and return what launches the kernel with other arrays and the same numbers.
+
+        The arrays are the first arguments. They must be as large as those in `args`, which nobody checks
+        again: that takes twice as long as the launch. Raises what a launch raises before the kernel runs.
+        """
+        ready = self._prepare(launch_of(grid, block, args, shared_mem, timeout))
+        numbers = tuple(number for number in ready.numbers if number is not None)
+        name, start, grid, block = self.name, self._start, ready.grid, ready.block
+
+        def launch(*arrays: cupy.ndarray) -> None:
+            all_args = (*arrays, *numbers)
+            faults.note(name, grid, block)
+            launches.note(self, grid, block, all_args, shared_mem)
+            try:
+                start(grid, block, all_args, shared_mem=shared_mem)
+            except cupy.cuda.driver.CUDADriverError as error:
+                raise _explained(error) from None
+
+        return launch
+
     @cached_property
     def _start(self) -> Callable[..., None]:
         """Return what launches the kernel; cooperatively where it synchronises its grid.

@@ -42,10 +42,20 @@ class Device:
     multiprocessors: int = 0
     l2_bytes: int = 0
 
+    @property
+    def xp(self) -> Any:
+        """Return the library of its arrays: CuPy of a GPU, NumPy of the simulator."""
+        return _library(self.kind)
+
     def __str__(self) -> str:
         if self.kind == "gpu":
             return f"{self.name} (gpu:{self.index}, compute capability {self.compute_capability})"
         return f"{self.name} (no GPU: results are right, times are not a GPU's)"
+
+
+@cache
+def _library(kind: str) -> Any:
+    return import_module("cupy" if kind == "gpu" else "numpy")
 
 
 SIMULATOR = Device("simulator", "simt")
@@ -193,10 +203,10 @@ def __getattr__(name: str) -> Any:
     """Return `xp`, `RawModule` or `RawKernel`, chosen anew at each use."""
     if name not in ("xp", "RawModule", "RawKernel"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    on_gpu = device().kind == "gpu"
+    here = device()
     if name == "xp":
-        return import_module("cupy" if on_gpu else "numpy")
-    if on_gpu:
+        return here.xp
+    if here.kind == "gpu":
         gpu = import_module("labkit.devices.gpu")
         return gpu.raw_module if name == "RawModule" else gpu.raw_kernel
     return getattr(import_module("simt"), name)

@@ -4,6 +4,7 @@
 // launch: block (TILE_M/THREAD_M * TILE_N/THREAD_N), grid (ceil(N/TILE_N), ceil(M/TILE_M)); any M, N, K
 #include <cuda_pipeline.h>
 #include "gpu_tiles.h"
+#include "gpu_write.h"
 
 extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
     const float* A, const float* B, float* C, int M, int N, int K, float alpha, float beta)
@@ -14,6 +15,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
     int a_row = threadIdx.x / SECTOR, a_k = threadIdx.x % SECTOR;  // the first that the thread copies
     bool by_16_bytes = ((size_t)B | (size_t)C | 4 * N) % 16 == 0;  // where rows of B and C begin
     int width = by_16_bytes ? 4 : 1, b_k = width * threadIdx.x / TILE_N, b_col = width * threadIdx.x % TILE_N;
+    // A thread's 4 neighbours in B_tile are neighbours in C, too, or else 8 apart: so 8 threads write 32 bytes.
+    int apart = by_16_bytes ? 1 : COLS, b_slot = by_16_bytes ? b_col : b_col / 32 * 32 + b_col % 8 * 4 + b_col % 32 / 8;
+    int first = x - lane % COLS * (by_16_bytes ? 0 : 3);  // of the thread's columns of C
     int row0 = blockIdx.y * TILE_M, col0 = blockIdx.x * TILE_N;  // the block's tile of C
     auto start_copies = [&](int stage, int k0) {
         const float* from_a = A + ((row0 + a_row) * K + k0 + a_k);
@@ -28,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
             #pragma unroll
             for (int i = 0; i < TILE_K * TILE_N; i += width * THREADS) {
                 int k = i / TILE_N, col = i % TILE_N;
-                copy(&B_tile[stage][b_k + k][b_col + col], from_b + k * N + col, width,
+                copy(&B_tile[stage][b_k + k][b_slot + col], from_b + k * N + col, width,
                      k0 + b_k + k < K && col0 + b_col + col < N);
             }
         };
@@ -70,8 +74,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
     #pragma unroll
     for (int i = 0; i < SUMS; i += 4) {
         int row = row0 + y + i / THREAD_N / 4 * 4 * ROWS + i / THREAD_N % 4;
-        int col = col0 + x + i % THREAD_N * COLS;
-        if (row < M && col < N)
-            write(&C[row * N + col], &sum[i], N - col, alpha, beta, by_16_bytes);
+        int col = col0 + first + i % THREAD_N * COLS;
+        if (row < M)
+            write<4>(&C[row * N + col], &sum[i], apart, N - col, alpha, beta);
     }
 }

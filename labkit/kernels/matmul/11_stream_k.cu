@@ -4,6 +4,7 @@
 // launch: block (TILE_M/THREAD_M * TILE_N/THREAD_N), grid (BLOCKS); any M, N, K
 #include <cuda_pipeline.h>
 #include "gpu_tiles.h"
+#include "gpu_write.h"
 #ifndef BLOCKS
 #define BLOCKS 132
 #endif
@@ -24,6 +25,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
     int a_row = threadIdx.x / SECTOR, a_k = threadIdx.x % SECTOR;  // the first that the thread copies
     bool by_16_bytes = ((size_t)B | (size_t)C | 4 * N) % 16 == 0;  // where rows of B and C begin
     int width = by_16_bytes ? 4 : 1, b_k = width * threadIdx.x / TILE_N, b_col = width * threadIdx.x % TILE_N;
+    // A thread's 4 neighbours in B_tile are neighbours in C, too, or else 8 apart: so 8 threads write 32 bytes.
+    int apart = by_16_bytes ? 1 : COLS, b_slot = by_16_bytes ? b_col : b_col / 32 * 32 + b_col % 8 * 4 + b_col % 32 / 8;
+    int first = x - lane % COLS * (by_16_bytes ? 0 : 3);  // of the thread's columns of C
     int row0, col0, k0 = step * TILE_K, ahead = tile;  // of the next copies, which run ahead of the sums
     auto go_to = [&](int tile) { row0 = tile / tiles_n * TILE_M, col0 = tile % tiles_n * TILE_N; };
     go_to(tile);
@@ -40,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
             #pragma unroll
             for (int i = 0; i < TILE_K * TILE_N; i += width * THREADS) {
                 int k = i / TILE_N, col = i % TILE_N;
-                copy(&B_tile[stage][b_k + k][b_col + col], from_b + k * N + col, width,
+                copy(&B_tile[stage][b_k + k][b_slot + col], from_b + k * N + col, width,
                      k0 + b_k + k < K && col0 + b_col + col < N);
             }
         };
@@ -89,9 +93,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
             #pragma unroll
             for (int i = 0; i < SUMS; i += 4) {
                 int row = tile / tiles_n * TILE_M + y + i / THREAD_N / 4 * 4 * ROWS + i / THREAD_N % 4;
-                int col = tile % tiles_n * TILE_N + x + i % THREAD_N * COLS;
-                if (row < M && col < N)
-                    write(&C[row * N + col], &sum[i], N - col, alpha, beta, by_16_bytes);
+                int col = tile % tiles_n * TILE_N + first + i % THREAD_N * COLS;
+                if (row < M)
+                    write<4>(&C[row * N + col], &sum[i], apart, N - col, alpha, beta);
             }
         }
         for (int i = 0; i < SUMS; ++i)

@@ -45,17 +45,3 @@ __device__ void copy(float* to, const float* from, int width, bool is_inside)
         asm volatile("{ .reg .pred p; setp.eq.u32 p, %2, 0; cp.async.ca.shared.global [%0], [%1], 4, p; }"
                      :: "r"(at), "l"(from), "r"((unsigned)is_inside));
 }
-
-// Writes 4 neighbouring elements of C, of which `inside` are there, from their sums.
-__device__ void write(float* to, const float* sum, int inside, float alpha, float beta, bool by_16_bytes)
-{
-    // As in BLAS, beta == 0 means that C is not read: it may hold NaN, and 0 * NaN is NaN.
-    alignas(16) float result[4];
-    for (int e = 0; e < 4; ++e)
-        result[e] = alpha * sum[e] + (beta != 0 && e < inside ? beta * to[e] : 0);
-    if (by_16_bytes)
-        *(float4*)to = *(float4*)result;
-    else
-        for (int e = 0; e < 4 && e < inside; ++e)
-            to[e] = result[e];
-}

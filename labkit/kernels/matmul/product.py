@@ -1,101 +1,23 @@
-"""`labkit.matmul`: the product of two float32 matrices of any shape, with the rung and the tile that suit it.
+"""`labkit.matmul`: the product of two float32 matrices of any shape, by the kernel that rule.py chooses."""
 
-The rule, for a GPU with S multiprocessors (SMs):
-
-1. There are three tiles: the larger one is, the less it reads, and the higher its rate (`TILES`).
-2. A tile comes into question if C has one for every second SM at least; else SMs would idle or share much.
-3. Of these, take the one that computes C soonest: its padded tiles' elements, divided by its rate.
-4. If the tiles fill their waves of blocks to 95 %, and are not the largest or K is short, each block computes
-   one, with `10_any_tile`. A single wave need not be full: it is enough if 95 % of the SMs get as many tiles
-   as the busiest.
-5. Otherwise all blocks of one wave share the work, with `11_stream_k`: each the same part of a tile if that
-   leaves at most 5 % of them without work, else the same number of steps.
-
-The rates and limits come from an H200; docs/measurements.md has the times.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit import kernels
+from labkit.devices.select import device
 from labkit.kernels.matmul.family import Matmul
-from simt.common.limits import MAX_GRID, Dim3
-from simt.common.occupancy import DEFAULT_GPU, gpu
-from simt.kernel import PATIENCE_SECONDS, Kernel
+from labkit.kernels.matmul.rule import DEFAULT_SMS, choose
+from simt import AnyKernel
+from simt.common.limits import Dim3
+from simt.kernel import PATIENCE_SECONDS
 
-FULL = 0.95  # of the places for blocks, from which on a division into equal parts is even enough
-FEWEST = 0.5  # tiles per SM, below which a smaller tile serves better
-SHORT = 32  # steps along K, below which to share them costs more than it gives, also with the largest tile
-SIMULATED_SMS = gpu(DEFAULT_GPU).multiprocessors  # in the simulator
-
+CLUSTERS_FROM = 9.0  # compute capability of the GPUs that have clusters of blocks
 Matrix = NDArray[np.float32]  # of CuPy on a GPU
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A tile of C: its macros in the order of MACROS, the blocks of a wave per SM, and its rate in TFLOP/s.
-
-    `blocks` may be less than the SM holds: more, smaller shares of a small tile take longer to add.
-    """
-
-    macros: tuple[int, int, int, int, int, int, int]
-    blocks: int
-    rate: float
-
-    def count(self, m: int, n: int) -> int:
-        """Return how many tiles cover C (m,n)."""
-        return -(-m // self.macros[0]) * -(-n // self.macros[1])
-
-    def seconds_per_flop(self, m: int, n: int) -> float:
-        """Return the time, in any unit, for C (m,n): its tiles are computed whole, beyond the edges too."""
-        return self.count(m, n) * self.macros[0] * self.macros[1] / self.rate
-
-
-MACROS = ("TILE_M", "TILE_N", "TILE_K", "THREAD_M", "THREAD_N", "STAGES", "PER_SM")
-TILES = (
-    Tile((128, 256, 8, 8, 16, 3, 1), blocks=1, rate=52),
-    Tile((64, 128, 16, 8, 8, 2, 3), blocks=3, rate=50),
-    Tile((32, 64, 32, 4, 4, 3, 4), blocks=1, rate=31),
-)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A rung with the macros that differ from no other call of its tile, and the grid of its launch."""
-
-    kernel: str
-    macros: tuple[tuple[str, int], ...]
-    grid: Dim3
-    block: Dim3
-
-
-def choose(m: int, n: int, k: int, multiprocessors: int) -> Choice:
-    """Choose the rung, the macros and the grid for C (m,n) = A (m,k) B (k,n), by the rule above."""
-    tile = min(_in_question(m, n, multiprocessors), key=lambda each: each.seconds_per_flop(m, n))
-    tile_m, tile_n, tile_k, thread_m, thread_n, *_ = tile.macros
-    macros = tuple(zip(MACROS, tile.macros, strict=True))
-    block = (tile_m // thread_m * tile_n // thread_n, 1, 1)
-    down, across = -(-m // tile_m), -(-n // tile_n)
-    tiles, places = down * across, tile.blocks * multiprocessors
-    waves = -(-tiles // places)
-    is_short = k < SHORT * tile_k
-    filled = waves * places if waves > 1 else -(-tiles // multiprocessors) * multiprocessors
-    if tiles >= FULL * filled and (tile is not TILES[0] or is_short) and down <= MAX_GRID[1]:
-        return Choice("matmul/10_any_tile", macros, (across, down, 1), block)
-    even = places // tiles * tiles  # blocks, if each computes the same part of a tile
-    blocks = even if even >= FULL * places else places
-    steps = tiles * -(-k // tile_k)
-    return Choice("matmul/11_stream_k", (*macros, ("BLOCKS", places)), (min(blocks, steps), 1, 1), block)
-
-
-def _in_question(m: int, n: int, multiprocessors: int) -> Iterator[Tile]:
-    """Yield the tiles of which C has enough; the smallest always."""
-    yield from (tile for tile in TILES[:-1] if tile.count(m, n) >= FEWEST * multiprocessors)
-    yield TILES[-1]
 
 
 def matmul(A: Matrix, B: Matrix, out: Matrix | None = None, alpha: float = 1, beta: float = 0) -> Matrix:
@@ -109,10 +31,10 @@ def matmul(A: Matrix, B: Matrix, out: Matrix | None = None, alpha: float = 1, be
     Raises TypeError for another kind of array, and ValueError for shapes that do not fit, other dtypes,
     arrays that are not contiguous or overlap, or a beta without `out`.
     """
-    from labkit.devices.select import device, xp
-
-    _check_array("A", A, xp.ndarray)
-    _check_array("B", B, xp.ndarray)
+    here = device()
+    array = here.xp.ndarray
+    _check_array("A", A, array)
+    _check_array("B", B, array)
     (m, k), (rows, n) = A.shape, B.shape
     if k != rows:
         raise ValueError(
@@ -122,36 +44,51 @@ def matmul(A: Matrix, B: Matrix, out: Matrix | None = None, alpha: float = 1, be
     if out is None:
         if beta:
             raise ValueError(f"beta={beta} scales the old values of out, and there is no out. Pass it.")
-        out = xp.empty((m, n), np.float32)
+        out = here.xp.empty((m, n), np.float32)
     else:
-        _check_out(out, (m, n), A, B)
-    here = device()
-    kernel, grid, block, scalars = _plan(
-        m, n, k, alpha, beta, (here.kind, here.index), here.multiprocessors or SIMULATED_SMS
-    )
-    kernel(grid, block, (A, B, out, *scalars), timeout=PATIENCE_SECONDS)
+        _check_array("out", out, array)
+        _check_out(out, (m, n), A, B, here.xp.may_share_memory)
+    _plan(m, n, k, alpha, beta, here.kind, here.index).start(A, B, out)
     return out
 
 
+@dataclass
+class _Plan:
+    """A launch for matrices of given shapes. What can be checked once is, in the first launch."""
+
+    kernel: AnyKernel
+    grid: Dim3
+    block: Dim3
+    numbers: tuple[np.generic, ...]  # the kernel's arguments after A, B and C
+    _launch: Callable[..., None] | None = None
+
+    def start(self, *matrices: Matrix) -> None:
+        """Launch the kernel."""
+        if self._launch is None:
+            self._launch = self.kernel.launcher(
+                self.grid, self.block, (*matrices, *self.numbers), timeout=PATIENCE_SECONDS
+            )
+        self._launch(*matrices)
+
+
 @lru_cache(maxsize=1024)
-def _plan(
-    m: int, n: int, k: int, alpha: float, beta: float, _device: tuple[str, int], multiprocessors: int
-) -> tuple[Kernel, Dim3, Dim3, tuple[np.generic, ...]]:
-    """Compile the kernel for a product; return it with grid, block and what follows its arrays."""
-    scalars = Matmul(m, n, k, alpha=alpha, beta=beta).scalars()  # refuses sizes and factors out of range
-    chosen = choose(m, n, k, multiprocessors)
-    return kernels.load(chosen.kernel, **dict(chosen.macros)), chosen.grid, chosen.block, scalars
+def _plan(m: int, n: int, k: int, alpha: float, beta: float, _kind: str, _index: int) -> _Plan:
+    """Choose and compile the kernel for a product on the device, which has this kind and index."""
+    here = device()
+    numbers = Matmul(m, n, k, alpha=alpha, beta=beta).scalars()  # refuses sizes and factors out of range
+    has_clusters = float(here.compute_capability) >= CLUSTERS_FROM
+    chosen = choose(m, n, k, here.multiprocessors or DEFAULT_SMS, has_clusters)
+    return _Plan(kernels.load(chosen.kernel, **dict(chosen.macros)), chosen.grid, chosen.block, numbers)
 
 
-def _check_out(out: Matrix, shape: tuple[int, int], *operands: Matrix) -> None:
-    from labkit.devices.select import xp
-
-    _check_array("out", out, xp.ndarray)
+def _check_out(
+    out: Matrix, shape: tuple[int, int], A: Matrix, B: Matrix, may_share: Callable[..., Any]
+) -> None:
     if out.shape != shape:
         raise ValueError(
             f"out has the shape {out.shape}; the product has {shape}. Pass an out of that shape."
         )
-    if any(xp.may_share_memory(out, operand) for operand in operands):
+    if may_share(out, A) or may_share(out, B):
         raise ValueError("out overlaps A or B, which are read while it is written. Pass another array.")
 
 

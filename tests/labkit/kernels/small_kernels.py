@@ -27,6 +27,16 @@ PARAMETERS = {
     "matmul/9_tuned": [WARPS | {"STAGES": 2}, WARPS | {"STAGES": 3}],
     "matmul/10_any_tile": [TILES, TILES | {"TILE_K": 16, "STAGES": 3, "THREAD_N": 8}],
     "matmul/11_stream_k": [TILES | {"BLOCKS": 5}, TILES | {"BLOCKS": 40}, TILES | {"BLOCKS": 1}],
+    "matmul/12_few_rows": [
+        {"THREAD_M": 2, "THREAD_N": 1, "TILE_K": 4, "PARTS": 2},
+        {"THREAD_M": 8, "PARTS": 8, "CLUSTER": 4},
+        {"THREAD_M": 4, "PARTS": 1},
+    ],
+    "matmul/13_few_columns": [
+        {"THREAD_M": 2, "THREAD_N": 1, "TILE_K": 32, "PARTS": 2},
+        {"THREAD_M": 4, "THREAD_N": 8, "PARTS": 8, "CLUSTER": 2},
+        {"THREAD_M": 1, "THREAD_N": 2, "PARTS": 1},
+    ],
     "matmul/tensor_cores": [{"TILE_M": 32, "TILE_N": 32, "TILE_K": 16, "WARP_M": 16, "WARP_N": 16}],
     "transpose/1_naive": SQUARE,
     "transpose/1_naive_write_coalesced": SQUARE,

@@ -1,18 +1,23 @@
-"""`labkit.matmul` against NumPy in float64, and the rule that chooses rung and tile against CUDA's limits."""
+"""`labkit.matmul` against NumPy in float64, and the rule that chooses its kernel against CUDA's limits."""
+
+from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import labkit
 from labkit import kernels
-from labkit.kernels.matmul import product
+from labkit.kernels.launch_line import launch_of
+from labkit.kernels.matmul import rule
 from labkit.kernels.matmul.family import Matmul
 from simt.common.limits import MAX_GRID, MAX_STATIC_SHARED_BYTES, MAX_THREADS
 
-SIZES = st.integers(1, 2**20)
-H200 = 132
+INT_MAX = 2**31 - 1
+SIZES = st.integers(0, 20).flatmap(lambda digits: st.integers(2**digits // 2 + 1, 2**digits))
+H200 = 132  # multiprocessors
+REGISTERS = 65536  # of an SM
 
 
 @pytest.fixture
@@ -22,54 +27,84 @@ def simulator(monkeypatch):
 
 class TestRule:
     @settings(max_examples=300, deadline=None)
-    @given(m=SIZES, n=SIZES, k=SIZES, multiprocessors=st.integers(1, 200))
-    def test_any_shape_gets_a_launch_that_covers_c_or_shares_all_steps(self, m, n, k, multiprocessors):
-        chosen = product.choose(m, n, k, multiprocessors)
-        macros = dict(chosen.macros)
-        assert set(macros) <= set(kernels.parameters(chosen.kernel))
-        assert (
-            all(1 <= blocks <= most for blocks, most in zip(chosen.grid, MAX_GRID, strict=True))
-            and 32 <= chosen.block[0] <= MAX_THREADS
-        )
-        tiles = -(-m // macros["TILE_M"]), -(-n // macros["TILE_N"])
-        if chosen.kernel == "matmul/10_any_tile":
-            assert chosen.grid == (tiles[1], tiles[0], 1)
-        else:  # the workspace of stream_k has BLOCKS places, and a block without a step would be idle
-            steps = tiles[0] * tiles[1] * -(-k // macros["TILE_K"])
-            assert chosen.grid[0] <= min(macros["BLOCKS"], steps)
+    @given(m=SIZES, n=SIZES, k=SIZES, multiprocessors=st.integers(1, 200), clusters=st.booleans())
+    def test_any_shape_gets_a_launch_that_covers_c_or_shares_all_steps(
+        self, m, n, k, multiprocessors, clusters
+    ):
+        assume(max(m * n, n * k, m * k) <= INT_MAX)
+        for _, chosen in rule.candidates(rule.Shape(m, n, k, multiprocessors), rule.COSTS, clusters):
+            macros = dict(chosen.macros)
+            assert set(macros) <= set(kernels.parameters(chosen.kernel))
+            assert macros.get("CLUSTER", 1) == 1 or clusters
+            assert (
+                all(1 <= blocks <= most for blocks, most in zip(chosen.grid, MAX_GRID, strict=True))
+                and 32 <= prod(chosen.block) <= MAX_THREADS
+            )
+            if chosen.kernel != "matmul/11_stream_k":
+                lines = kernels.source_with_includes(chosen.kernel)
+                assert (chosen.grid, chosen.block) == launch_of(lines, Matmul(m, n, k), **macros)
+            else:  # its workspace has BLOCKS places, and a block without a step would be idle
+                tiles = -(-m // macros["TILE_M"]) * -(-n // macros["TILE_N"])
+                assert chosen.grid[0] <= min(macros["BLOCKS"], tiles * -(-k // macros["TILE_K"]))
 
-    @pytest.mark.parametrize("tile", product.TILES, ids=str)
-    @pytest.mark.parametrize("rung", ["any_tile", "stream_k"])
-    def test_every_tile_compiles_for_an_h200_without_spills(self, simulator, tile, rung):
-        number = {"any_tile": 10, "stream_k": 11}[rung]
-        macros = dict(zip(product.MACROS, tile.macros, strict=True))
-        kernel = kernels.load(f"matmul/{number}_{rung}", **macros)
-        needs = kernel.resources_for("sm_90")
-        threads = tile.macros[0] * tile.macros[1] // (tile.macros[3] * tile.macros[4])
+    @pytest.mark.parametrize("tile", rule.COSTS.tiles, ids=str)
+    @pytest.mark.parametrize("kernel", ["10_any_tile", "11_stream_k"])
+    def test_every_tile_compiles_for_an_h200_without_spills(self, simulator, tile, kernel):
+        macros = dict(zip(rule.MACROS, tile, strict=True))
+        needs = kernels.load(f"matmul/{kernel}", **macros).resources_for("sm_90")
+        threads = tile[0] * tile[1] // (tile[3] * tile[4])
         assert needs.spill_store_bytes == 0
         assert needs.shared_bytes <= MAX_STATIC_SHARED_BYTES
-        assert needs.registers * threads * macros["PER_SM"] <= 65536  # registers of an SM
+        assert needs.registers * threads * macros["PER_SM"] <= REGISTERS
+
+    @pytest.mark.parametrize(
+        ("kernel", "form"),
+        [
+            *(("12_few_rows", form) for form in rule.FORMS_OF_ROWS),
+            *(("13_few_columns", form) for form in rule.FORMS_OF_COLUMNS),
+        ],
+    )
+    def test_every_form_compiles_for_an_h200_without_spills(self, simulator, kernel, form):
+        """Two blocks of 256 threads at least on an SM, as PER_SM says."""
+        macros = dict(zip(rule.OF_PARTS, (*form, 8, 1), strict=True))
+        needs = kernels.load(f"matmul/{kernel}", **macros).resources_for("sm_90")
+        assert needs.spill_store_bytes == 0
+        assert needs.shared_bytes <= MAX_STATIC_SHARED_BYTES
+        assert needs.registers * 256 * 2 <= REGISTERS
+
+    def test_the_estimate_of_a_large_product_is_near_the_rate_of_the_best_rung(self):
+        """data/benchmark.csv: 52 TFLOP/s for 8192^3 by stream_k."""
+        estimate, chosen = min(rule.candidates(rule.Shape(8192, 8192, 8192, H200), rule.COSTS))
+        assert chosen.kernel == "matmul/11_stream_k"
+        assert 2 * 8192**3 / estimate / 1e6 == pytest.approx(52, rel=0.1)
+
+    @pytest.mark.parametrize(
+        ("shape", "kernel"),
+        [
+            ((1, 4096, 4096), "12_few_rows"),  # a vector times a matrix
+            ((4096, 1, 4096), "13_few_columns"),  # a matrix times a vector
+            ((4096, 4096, 4), "12_few_rows"),  # C is written, and there is little else to do
+            ((4096, 4096, 4096), "11_stream_k"),
+            ((100, 100, 100), "12_few_rows"),  # tiles would be few
+        ],
+    )
+    def test_shapes_get_the_kernel_that_is_made_for_them(self, shape, kernel):
+        assert rule.choose(*shape, H200).kernel == f"matmul/{kernel}"
 
     def test_small_matrices_get_small_tiles_and_large_ones_large(self):
-        sides = [dict(product.choose(n, n, n, H200).macros)["TILE_M"] for n in (256, 1024, 4096)]
-        assert sides == [32, 64, 128]
+        sides = [dict(rule.choose(n, n, n, H200).macros)["TILE_M"] for n in (512, 1024, 4096)]
+        assert sides == sorted(sides)
+        assert sides[0] == 32
+        assert sides[-1] == 128
 
-    def test_one_tile_is_shared_by_all_multiprocessors(self):
-        chosen = product.choose(32, 64, 2**16, H200)
-        assert (chosen.kernel, chosen.grid) == ("matmul/11_stream_k", (H200, 1, 1))
-
-    def test_tiles_that_fill_the_gpu_are_not_shared(self):
-        """128 tiles of 32 x 64 on 132 SMs: 97 % of the places."""
-        chosen = product.choose(512, 512, 512, H200)
-        assert (chosen.kernel, chosen.grid) == ("matmul/10_any_tile", (8, 16, 1))
-
-    def test_the_largest_tiles_are_shared_unless_k_is_short(self):
-        """As recorded on an H200: 11_stream_k is quicker at 4096 and 8192, though 10_any_tile fills it."""
-        chosen = [product.choose(2048, 2048, k, H200).kernel for k in (128, 2048)]
-        assert chosen == ["matmul/10_any_tile", "matmul/11_stream_k"]
+    def test_few_columns_and_a_long_k_are_shared_by_a_cluster_where_there_are_any(self):
+        macros = dict(rule.choose(1, 256, 16384, H200).macros)
+        assert macros["CLUSTER"] == 8
+        assert dict(rule.choose(1, 256, 16384, H200, clusters=False).macros).get("CLUSTER", 1) == 1
 
     def test_a_grid_taller_than_cuda_allows_is_avoided(self):
-        assert product.choose(2**22, 1, 1, H200).kernel == "matmul/11_stream_k"
+        for _, chosen in rule.candidates(rule.Shape(2**22, 64, 64, H200), rule.COSTS):
+            assert chosen.grid[1] <= MAX_GRID[1]
 
 
 def matrices(m, n, k):
@@ -79,7 +114,9 @@ def matrices(m, n, k):
 
 @pytest.mark.usefixtures("simulator")
 class TestInTheSimulator:
-    @pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (33, 45, 70), (64, 64, 500)])
+    @pytest.mark.parametrize(
+        ("m", "n", "k"), [(1, 1, 1), (33, 45, 70), (64, 64, 500), (3, 200, 300), (70, 3, 900), (5, 290, 2)]
+    )
     @pytest.mark.parametrize(("alpha", "beta"), [(1, 0), (3, -2)])
     def test_equals_numpy(self, m, n, k, alpha, beta):
         a, b, c = matrices(m, n, k)
@@ -142,7 +179,10 @@ class TestInTheSimulator:
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
     ("m", "n", "k"),
-    [(1, 1, 1), (257, 129, 33), (1000, 1001, 999), (64, 64, 65536), (4100, 515, 300), (2048, 2048, 64)],
+    [
+        *((1, 1, 1), (257, 129, 33), (1000, 1001, 999), (64, 64, 65536), (4100, 515, 300), (2048, 2048, 64)),
+        *((1, 4099, 5000), (3001, 1, 7777), (5, 6, 16384), (2000, 7, 300), (7, 3000, 513), (3000, 5000, 3)),
+    ],
 )
 @pytest.mark.parametrize(("alpha", "beta"), [(1, 0), (3, -2)])
 def test_products_on_a_gpu(m, n, k, alpha, beta):
