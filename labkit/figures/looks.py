@@ -34,8 +34,6 @@ LOOKS = {
     "tuned": ("#000000", "*"),
     "any_tile": ("#DDCC77", "p"),
     "stream_k": ("#44AA99", "8"),
-    "few_rows": ("#661100", "<"),
-    "few_columns": ("#999933", ">"),
     "tensor_cores": ("#AA4499", "d"),
     "cublas": ("#7F7F7F", "X"),
     "copy": ("#56B4E9", "P"),

@@ -58,6 +58,7 @@ class Problem(ABC):
     copies: ClassVar[tuple[str, ...]] = ()  # rungs and references that copy the input unchanged
     rounding: ClassVar[Mapping[str, Mapping[str, int]]] = {}  # rung -> PRECISION -> least compute capability
     rounding_unit: ClassVar[float] = 0  # unit roundoff of their inputs
+    beside: ClassVar[tuple[str, ...]] = ()  # kernels for shapes that the ladder is not timed on
     cpu_rungs: ClassVar[Mapping[str, str]] = {}  # names of the kernels in C in the records
     dtypes: ClassVar[Mapping[str, str]] = C_TYPES  # the values of `dtype`, with the C names for DTYPE
     needs: ClassVar[

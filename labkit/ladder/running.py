@@ -104,7 +104,8 @@ Section = Callable[[bool], Iterator[Case]]  # one section of `labkit bench`; Tru
 def rungs(family: str) -> dict[str, str]:
     """Map the rungs' names in tables to the kernels' names, simplest first."""
     names = {re.sub(r".*/(\d+_)?", "", name): name for name in kernels.names(family)}
-    return {rung: name for rung, name in names.items() if rung != problem_class(family).ceiling}
+    kind = problem_class(family)
+    return {rung: name for rung, name in names.items() if rung not in (kind.ceiling, *kind.beside)}
 
 
 def case(rung: str, problem: Problem, **parameters: int | str) -> Case:

@@ -24,7 +24,7 @@ SIZE = 1024  # M, N and K of the products whose counters are recorded
 LARGE = 8192  # a product that keeps every multiprocessor busy
 REFERENCE = Matmul.reference_name
 FIRST = "naive_uncoalesced"
-FOR_ANY_SHAPE = ("any_tile", "stream_k", "few_rows", "few_columns")  # rungs of matmul beside the climb
+FOR_ANY_SHAPE = ("any_tile", "stream_k")  # rungs of matmul beside the climb
 
 _NO_CODE = re.compile(r"\s*(#(?!pragma)|static_assert|constexpr|using|template)")
 _COUNTERS = {  # Nsight Compute's names -> the column, and whether it is divided by the multiply-adds

@@ -25,8 +25,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
     int a_row = threadIdx.x / SECTOR, a_k = threadIdx.x % SECTOR;  // the first that the thread copies
     bool by_16_bytes = ((size_t)B | (size_t)C | 4 * N) % 16 == 0;  // where rows of B and C begin
     int width = by_16_bytes ? 4 : 1, b_k = width * threadIdx.x / TILE_N, b_col = width * threadIdx.x % TILE_N;
-    // A thread's 4 neighbours in B_tile are neighbours in C, too, or else 8 apart: so 8 threads write 32 bytes.
-    int apart = by_16_bytes ? 1 : COLS, b_slot = by_16_bytes ? b_col : b_col / 32 * 32 + b_col % 8 * 4 + b_col % 32 / 8;
+    // Of a thread's 4 neighbours in B_tile, each is 8 columns of C from the next where it writes them one by
+    // one: then the threads of a row write 32 bytes at a time.
+    int apart = by_16_bytes ? 1 : COLS;
+    int b_slot = by_16_bytes ? b_col : b_col / 32 * 32 + b_col % COLS * 4 + b_col % 32 / COLS;
     int first = x - lane % COLS * (by_16_bytes ? 0 : 3);  // of the thread's columns of C
     int row0, col0, k0 = step * TILE_K, ahead = tile;  // of the next copies, which run ahead of the sums
     auto go_to = [&](int tile) { row0 = tile / tiles_n * TILE_M, col0 = tile % tiles_n * TILE_N; };

@@ -54,6 +54,7 @@ class Matmul(Problem):
     )
     reference_name = "cublas"
     ceiling = "peak"
+    beside = ("few_rows", "few_columns")
     rounding: ClassVar = {"tensor_cores": {"tf32": 8, "half": 7}}
     rounding_unit = 2.0**-11
     cpu_rungs: ClassVar = {
