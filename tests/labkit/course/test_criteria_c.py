@@ -453,3 +453,132 @@ def test_a_variant_of_an_answer_has_its_source():
     counted = c_functions.named(function, "working_set")
     assert counted.name == "working_set" and counted() == 1152
     assert c_functions.named(function, "one", "\nlong one(void) { return 1; }\n")() == 1
+
+
+class TestSizes:
+    """Which sizes stand for any shape, and what else is tried with them."""
+
+    def test_any_shape(self):
+        shapes = c_functions.ANY_SHAPE
+        assert (1, 1, 1) in shapes and all(size[1] % 8 for size in shapes)
+        assert all(len(set(size)) in (1, 3) for size in shapes)
+        squares = {size[0] for size in shapes if len(set(size)) == 1}
+        assert {7, 31, 33} <= squares  # around a vector, and a block
+        assert max(N for _, N, _ in shapes) > 1024 < max(K for *_, K in shapes)
+        assert max(M * N * K for M, N, K in shapes) < 10**6  # soon done
+
+    def test_arrays_that_end_with_a_cache_line(self):
+        for M, N, K in c_functions.WHOLE_LINES:
+            assert [each % 16 for each in (M * K, K * N, M * N)] == [0, 0, 0] and N % 8
+
+    @pytest.fixture
+    def tried(self, monkeypatch):
+        """Which problems are tried: those that are watched, and those of the optimised build."""
+        tried = {"watched": [], "optimised": []}
+        monkeypatch.setattr(
+            c_functions, "verify", lambda function, problem, hints: tried["watched"].append(problem)
+        )
+        monkeypatch.setattr(
+            c_functions,
+            "verify_optimised",
+            lambda function, problems, hints: tried["optimised"].extend(problems),
+        )
+        return tried
+
+    def test_some_sizes(self, tried):
+        right_in_c("text", (3, 4, 5), (5, 3, 4)).test(matmul())
+        assert tried["watched"] == tried["optimised"] == [Matmul(3, 4, 5), Matmul(5, 3, 4)]
+
+    def test_any_shape_is_tried_with_whole_lines_too(self, tried):
+        right_in_c("text", *c_functions.ANY_SHAPE).test(matmul())
+        assert tried["watched"] == [Matmul(*size) for size in c_functions.ANY_SHAPE]
+        whole = [Matmul(*size) for size in c_functions.WHOLE_LINES]
+        assert tried["optimised"] == [*tried["watched"], *whole]
+
+
+class TestOptimised:
+    class Made:
+        """A compiled function whose results are right, but for some call of them, or which ends with an error."""
+
+        def __init__(self, wrong=None, error=None):
+            self.wrong, self.error, self.calls = wrong, error, []
+
+        def make(self, args, timeout):
+            if self.error:
+                raise self.error
+            for number, (a, b, c, *sizes) in enumerate(args):
+                self.calls.append(tuple(sizes))
+                c[:] = a @ b + (number == self.wrong)
+            return 1
+
+    def test_each_is_called_twice(self):
+        made = self.Made()
+        c_functions.verify_optimised(made, [Matmul(3, 4, 5), Matmul(5, 3, 4)])
+        assert made.calls == [(3, 4, 5)] * 2 + [(5, 3, 4)] * 2
+
+    @pytest.mark.parametrize("wrong", range(4))
+    def test_each_result_is_looked_at(self, wrong):
+        problems = [Matmul(3, 4, 5), Matmul(5, 3, 4)]
+        told = refused(c_functions.verify_optimised, self.Made(wrong), problems, HINTS)
+        assert told.startswith(f"{problems[wrong // 2]}, in the optimised build, which is timed\nC[0, 0]")
+        assert told.endswith("<usual>")
+
+    def test_an_error_has_its_hint(self):
+        made = self.Made(error=InvalidAccess("read of 4 bytes past the end of `A`"))
+        told = refused(c_functions.verify_optimised, made, [PROBLEM], HINTS)
+        assert told == (
+            "In the optimised build, which is timed\nread of 4 bytes past the end of `A`\n<out_of_bounds>"
+        )
+
+
+def test_numbers_differ_in_each_call_that_is_timed():
+    seen = []
+
+    def make(args, timeout):
+        seen.extend(float(a.sum()) for a, *_ in args)
+        return 1
+
+    milliseconds({"loops": SimpleNamespace(make=make)}, PROBLEM)
+    assert len(seen) == len(set(seen)) == 4
+
+
+class TestWhatIsTimed:
+    @pytest.mark.parametrize("simd", ["", ", by hand"])
+    def test_the_rung_is_compiled_as_the_answer_is(self, timed, monkeypatch, simd):
+        """Where vectors have to be written by hand, both are compiled without the compiler's own."""
+        asked = []
+        monkeypatch.setattr(c_functions, "rung_beside", lambda *given: asked.append(given[1:]))
+        monkeypatch.setattr(CFunction, "compiled", lambda self, how: asked.append(how) or self)
+        monkeypatch.setattr(CFunction, "makes_vectors", lambda self: True)
+        timed({YOURS: 1, "the loops": 9})
+        TestFaster().asked(simd).test(matmul())
+        rung = ("cpu_naive", *(["-U__AVX2__"] if simd else []))
+        assert asked == ([rung] if not simd else ["as written", rung])
+
+    @pytest.mark.parametrize(("makes", "is_met"), [(True, True), (False, False)])
+    def test_vectors_are_looked_for_where_they_are_asked_for(self, timed, monkeypatch, makes, is_met):
+        monkeypatch.setattr(c_functions, "rung_beside", lambda *_: None)
+        monkeypatch.setattr(CFunction, "compiled", lambda self, how: self)
+        monkeypatch.setattr(CFunction, "makes_vectors", lambda self: makes)
+        timed({YOURS: 1, "the loops": 9})
+        TestFaster().asked().test(matmul())
+        asked = TestFaster().asked(", by hand")
+        assert (
+            asked.test(matmul()) is None if is_met else refused(asked.test, matmul()) == c_functions.BY_ITSELF
+        )
+
+
+def test_a_function_that_uses_no_line():
+    assert fetched(matmul("{}\n"), PROBLEM, 8) == Fetches(0, 0)
+
+
+def test_another_source_or_name_is_another_function():
+    function = matmul()
+    assert c_functions.named(function, "matmul", "\n// more\n") is not function
+    assert c_functions.named(function, "matmul", "\n// more\n").source == f"{function.source}\n// more\n"
+
+
+def test_results_that_are_wrong_in_places_tell_them_before_the_hint():
+    """The last column alone is wrong, by numbers of no known mistake."""
+    told = refused(TestRight.asked.test, matmul(LOOPS, ("= sum;", "= sum + (j == N - 1) * (i + 1);")))
+    assert told.endswith("All wrong elements are in column 3 of 3 x 4.\n<usual>")

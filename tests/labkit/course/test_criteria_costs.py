@@ -1,5 +1,6 @@
 """Criteria on what a kernel costs, with made-up figures: each goal is met exactly, and missed by a little."""
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import simt
 from labkit.course import fresh_inputs
 from labkit.course.criteria import occupancy, predicted, products
+from labkit.course.criteria.undisturbed import alone, refuse_if_busy, taking_turns
 from labkit.course.exercise import Unmet
 from labkit.kernels.matmul.family import Matmul
 from labkit.model.sampled import Contents, Tried
@@ -312,3 +314,149 @@ class TestOccupancy:
             told = refused(criterion, kernel)
             assert "62.5 % occupancy, 40 of 64 warps" in told
             assert "at most 40 registers per thread it would be 75 %" in told
+
+
+BASES = (
+    ("H200", 256, 32, 0),
+    ("H200", 256, 64, 0),
+    ("A100-SXM4-80GB", 64, 20, 0),
+    ("H200", 256, 32, 45 * 1024),
+)
+
+
+class TestDrawnLaunches:
+    @pytest.mark.parametrize("base", BASES)
+    def test_the_same_resources_decide(self, base):
+        seen = [occupancy._drawn(np.random.default_rng(seed), base) for seed in range(60)]
+        assert sum(each == base for each in seen) < 10 and len(set(seen)) > 20
+        for launch in seen:
+            block = occupancy._block(launch)
+            assert block.limited_by == occupancy._block(base).limited_by
+            assert block.on.warp_unit == occupancy.gpu(base[0]).warp_unit
+            assert block.threads <= 1024 and block.registers >= 16
+            assert block.shared <= block.on.shared_bytes_per_block
+            for value, stated in zip(launch[1:], base[1:], strict=True):
+                assert stated // 2 <= value <= max(1.25 * stated, 16)
+        assert len({each[0] for each in seen}) > 3
+
+    def test_limits_of_a_block(self):
+        """No more than 1024 threads can be drawn, and no fewer than 16 registers."""
+        seen = [occupancy._drawn(np.random.default_rng(s), ("H200", 1024, 16, 0)) for s in range(60)]
+        assert {each[2] for each in seen} == {16, 17, 18, 19}
+        assert max(each[1] for each in seen) == 1024
+
+    def test_where_none_is_found_it_stays(self, monkeypatch):
+        monkeypatch.setattr(fresh_inputs, "TRIES", 0)
+        assert occupancy._drawn(np.random.default_rng(0), BASES[0]) == BASES[0]
+
+
+class TestMessagesOnOccupancy:
+    def test_how_the_number_of_blocks_comes_about(self):
+        """8 warps: 64 / 8 blocks by warps; 65536 / (64 * 256) = 4 by registers; 228 KB / 2 KB by memory."""
+        told = occupancy._account(occupancy._block(("H200", 256, 64, 1024)))
+        assert told == (
+            "A block has 8 warps. Blocks that fit an SM: 4 by registers, 114 by shared memory, 8 by warps, "
+            "32 by blocks."
+        )
+        assert occupancy._account(occupancy._block(("H200", 32, 64, 0))).startswith("A block has 1 warp. ")
+
+    @pytest.mark.parametrize(
+        ("launch", "told"),
+        [
+            # 4 blocks of 8 warps by registers; with 48, which are 1536 per warp: 42 warps, 5 blocks
+            (("H200", 256, 64, 0), "With at most 48 registers per thread it would be 62.5 %."),
+            # 32 blocks of one warp are the most; of two warps 32 fit, too
+            (("H200", 32, 16, 0), "With 64 threads it would be 100 %."),
+            # 64 warps of 24: two blocks are 48; 3 blocks of 21 warps are 63
+            (("H200", 768, 16, 0), "With 672 threads it would be 98.4 %."),
+        ],
+    )
+    def test_the_least_change(self, launch, told):
+        assert occupancy._cure(occupancy._block(launch)) == told
+
+    def test_two_resources_that_both_have_to_change(self):
+        """4 blocks by registers, and 4 by shared memory: 228 / 57 KB, of which the driver takes one."""
+        block = occupancy._block(("H200", 256, 64, 56 * 1024))
+        assert block.limited_by == ["registers", "shared_mem"]
+        assert occupancy._cure(block) == "More than one of them has to change."
+
+    def test_sectors_grow_with_the_product(self, monkeypatch):
+        asked = []
+        monkeypatch.setattr(occupancy, "as_said", lambda kernel, problem: SimpleNamespace(block=(16, 16)))
+        monkeypatch.setattr(occupancy, "few_sectors", lambda *given: asked.append(given[2:]))
+        criterion = occupancy.loads_at_most(700, Matmul(64, 64, 64), "<hint>")
+        assert criterion.text == "global loads of at most 700 sectors for M = N = K = 64"
+        criterion.test(None)
+        assert asked == [(700, f"{Matmul(64, 64, 64)}, block (16, 16)", "<hint>")]
+        asked.clear()
+        for seed in range(40):
+            with fresh_inputs.drawn(seed, "07.2"):
+                criterion.test(None)
+        larger = {(128, 64, 64): 1400, (64, 128, 64): 1400, (64, 64, 128): 1400, (128, 128, 64): 2800}
+        assert {(most, told) for most, told, _ in asked} == {
+            (most, f"{Matmul(*size)}, block (16, 16)") for size, most in larger.items()
+        }
+
+
+class TestMoreOfPredicted:
+    def test_a_share_of_the_time_may_not_grow(self, says):
+        """With an eighth more of work, of half of the time: a sixteenth more, and then 1 / 0.95 of it."""
+        criterion = predicted.within(2, large, "<hint>", (1.125,), 0.5)
+        for ms, is_met in ((2 * 1.0625 / 0.951, True), (2 * 1.0625 / 0.949, False)):
+            says(prediction(ms))
+            with fresh_inputs.drawn(1, "09.9"):
+                assert criterion.test(None) is None if is_met else "the goal is" in refused(criterion)
+
+    def test_as_much_work_as_is_stated_has_no_slack(self, says):
+        criterion = predicted.within(2, large, "<hint>", (1.0,))
+        says(prediction(2.01))
+        with fresh_inputs.drawn(1, "09.9"):
+            assert "the goal is at most 2 ms" in refused(criterion)
+
+    def test_work_that_is_drawn(self):
+        """A little more than is stated, or about half of it; never the stated work itself."""
+        assert len(set(predicted.MORE_WORK)) == len(set(predicted.HALF_THE_WORK)) == 4
+        assert all(1 < each <= 1.25 and 16 * each % 1 == 0 for each in predicted.MORE_WORK)
+        assert all(0.5 <= each < 0.6 and 32 * each % 1 == 0 for each in predicted.HALF_THE_WORK)
+
+    def test_elements_that_are_written_twice_count_once(self, says):
+        says(prediction(1), places=[*range(28)] * 2)
+        assert "28 elements" in refused_by(lambda: predicted.verified(None, large()))
+
+    def test_a_place_of_two_numbers(self, says):
+        """Element 13 of 8 x 8 is [1, 5]."""
+        launch = predicted.Large(
+            "told", (2,), (32,), (Contents((64,), 0), Contents((8, 8))), lambda places: (places * 1.0, 0)
+        )
+        says(prediction(1), places=range(32), values=np.where(np.arange(32) < 13, np.arange(32), 0))
+        told = refused_by(lambda: predicted.verified(None, launch))
+        assert "[1, 5] of the output is 0; it should be 13. Of 32 elements" in told and "19 are wrong" in told
+        assert launch.output == (8, 8) and launch.bytes == 512
+
+    def test_a_goal_for_a_part_without_device_memory(self, says):
+        says(prediction(1, FP32=2e-6, L2=1e-6))
+        predicted.limited_by("text", "FP32", large, "<hint>").test(None)
+
+
+class TestBesideARung:
+    def test_a_busy_machine_waits_its_turn(self, monkeypatch):
+        """What is timed is timed alone, and two contexts end in order."""
+        entered = []
+
+        @contextmanager
+        def turn(name):
+            entered.append(name)
+            yield
+
+        def noted(name):
+            return taking_turns(lambda: turn(name), lambda: entered.append(f"busy {name}"))
+
+        with noted("outer"):
+            with pytest.raises(KeyError), noted("inner"), alone():
+                refuse_if_busy()
+                raise KeyError
+            with alone():
+                refuse_if_busy()
+        with alone():
+            refuse_if_busy()
+        assert entered == ["inner", "busy inner", "outer", "busy outer"]

@@ -292,3 +292,91 @@ def test_how_many_terms_are_missing(count, is_late, numbers):
     told = missing_terms(count, 9, is_late)
     assert re.findall(r"\d+", told) == numbers
     assert ("first" in told, "last" in told) == (is_late, not is_late)
+
+
+class TestBlocksThatAreNoSquares:
+    """Sides along x are for columns, and those along y for rows."""
+
+    task = Matmul(18, 40, 16)  # in blocks of 16 x 4: 2 rows and 8 columns stick out
+
+    @pytest.mark.parametrize(
+        ("where", "is_at_edge"),
+        [(17, True), (16, True), (15, False), (np.s_[:, 32], True), (np.s_[:, 31], False)],
+    )
+    def test_the_edges(self, where, is_at_edge):
+        told = named().for_results(spoilt(self.task, where), launch(self.task, (16, 4)))
+        assert told.endswith("<edges>" if is_at_edge else "<usual>")
+
+    @pytest.mark.parametrize(("block", "sticks_out"), [((16, 8), True), ((8, 16), False)])
+    def test_tiles_along_k_are_as_wide_as_the_block(self, block, sticks_out):
+        task = Matmul(16, 16, 24)
+        told = named().for_results(spoilt(task), launch(task, block))
+        assert told == ("<edges>" if sticks_out else "<usual>")
+
+    def test_any_side_makes_an_edge(self):
+        for block, hint in (((4, 16), "<guard>"), ((16, 4), "<guard>"), ((2, 2), "<out_of_bounds>")):
+            task = Matmul(18, 18, 16)
+            assert named().for_finding(finding("memcheck", OUT), launch(task, block)) == hint
+
+    def test_the_place_of_a_thread(self):
+        """Thread (7, 3) of block (2, 4): column 2 * 16 + 7, row 4 * 4 + 3, one behind the last."""
+        found = finding("memcheck", OUT, "", (2, 4, 0), (7, 3, 0))
+        rows = [Matmul(rows, 40, 16) for rows in (19, 20)]
+        assert [BY_PLACE.for_finding(found, launch(task, (16, 4))) for task in rows] == [
+            "<guard>", "<out_of_bounds>",
+        ]  # fmt: skip
+        cols = [Matmul(21, cols, 16) for cols in (39, 40)]
+        assert [BY_PLACE.for_finding(found, launch(task, (16, 4))) for task in cols] == [
+            "<guard>", "<out_of_bounds>",
+        ]  # fmt: skip
+
+    def test_a_vector_has_no_rows_and_columns(self):
+        vector = Given("", lambda rng: (np.ones(20, np.float32),), (20,))
+        assert BY_PLACE.for_finding(finding("memcheck", OUT), launch(vector)) == "<guard>"
+
+
+def test_how_far_a_known_mistake_may_be():
+    """Four times the tolerance."""
+    for times, is_known in ((3.9, True), (4.1, False)):
+        wrong = product(SQUARE, lambda a, b, c, times=times: a @ b.T + times * SQUARE.tolerance())
+        assert bool(known_mistake(wrong, of_places)) is is_known
+
+
+def test_a_beta_of_0_keeps_nothing_of_the_old_elements():
+    """C holds NaN before, which counts for nothing: the sums alone are compared."""
+    for task in (Matmul(5, 7, 6, alpha=3), Matmul(5, 7, 6, alpha=3, beta=1)):
+        assert known_mistake(product(task, lambda a, b, c, t=task: a @ b + t.beta * c), of_terms) == (
+            hints.NO_ALPHA
+        )
+
+
+def test_alpha_of_1_is_not_missed():
+    """With alpha = 1 and beta = 2 the old elements are forgotten, or not scaled."""
+    task = Matmul(5, 7, 6, beta=2)
+    assert known_mistake(product(task, lambda a, b, c: a @ b), of_terms) == hints.NO_OLD
+    assert known_mistake(product(task, lambda a, b, c: a @ b + c), of_terms) == hints.NO_BETA
+    assert known_mistake(product(task, lambda a, b, c: 2 * a @ b + 2 * c), of_terms) == hints.BETA_FOR_ALL
+
+
+@pytest.mark.parametrize("index", [(0, 0), (3, 2)])
+def test_terms_are_counted_in_any_wrong_element(index):
+    """One element alone lacks two terms of six."""
+    a, b = (each.astype(float) for each in SQUARE.inputs()[:2])
+    out, is_wrong = (a @ b).astype(np.float32), np.zeros((6, 6), bool)
+    out[index], is_wrong[index] = (a[:, 2:] @ b[2:])[index], True
+    assert known_mistake(as_wrong(SQUARE, out, is_wrong), of_terms) == missing_terms(2, 6, True)
+
+
+def test_all_wrong_elements_must_fit():
+    wrong = product(SQUARE, lambda a, b, c: a @ b.T)
+    wrong.output[5, 5] += 1
+    assert known_mistake(wrong, of_places) == ""
+    wrong.where[5, 5] = False  # it is right, so that it does not matter
+    assert known_mistake(wrong, of_places) == hints.COLUMNS_OF_B
+
+
+def test_one_row_or_column_of_all_is_told_by_its_number():
+    for shape, where, told in (((1, 5), np.s_[0, 1], "column 1 of 1 x 5"), ((1,), np.s_[0], "")):
+        is_wrong = np.zeros(shape, bool)
+        is_wrong[where] = True
+        assert places(is_wrong) == (f"All wrong elements are in {told}." if told else "")

@@ -1,5 +1,6 @@
 """Criteria for what stands around a kernel: verdicts, wrong tiles and clocks, and each mistake with them."""
 
+from collections import Counter
 from functools import partial
 
 import numpy as np
@@ -12,6 +13,7 @@ from labkit.course.criteria.host import At, Factors, Result, Trial
 from labkit.course.criteria.model_gpu import ModelGpu
 from labkit.course.exercise import Unmet
 from labkit.course.fresh_inputs import drawn
+from labkit.course.reimported import Elsewhere
 from simt.common.errors import InvalidAccess, LaunchError
 
 
@@ -474,3 +476,268 @@ class TestTimes:
         assert gpu.clock() == pytest.approx(0.100005)
         gpu.synchronize()
         assert gpu.clock() == pytest.approx(0.104005)
+
+
+class TestGpuOfAModel:
+    def test_without_a_first_time_and_with_an_empty_queue(self):
+        gpu = ModelGpu(4)
+        gpu.launch()
+        assert gpu.clock() == pytest.approx(0.000005)
+        gpu.synchronize()
+        assert gpu.clock() == pytest.approx(0.004005)
+
+    def test_only_the_first_launch_loads_code(self):
+        gpu = ModelGpu(4, launch_ms=1, first_ms=10)
+        gpu.launch()
+        gpu.launch()
+        assert gpu.clock() == pytest.approx(0.012)
+        gpu.synchronize()
+        assert gpu.clock() == pytest.approx(0.019)  # 11 ms, and two kernels
+        gpu.synchronize()
+        assert gpu.clock() == pytest.approx(0.019)
+
+    def test_a_kernel_waits_for_the_queue(self):
+        gpu = ModelGpu(4, launch_ms=1, queued_ms=50)
+        gpu.launch()
+        gpu.synchronize()
+        assert gpu.clock() == pytest.approx(0.054)
+
+
+class TestWhy:
+    @pytest.mark.parametrize(
+        ("ratio", "end"),
+        [
+            (1.019e-3, "That is seconds. Return milliseconds."),
+            (0.981e-3, "That is seconds. Return milliseconds."),
+            (1.021e-3, host.UNFINISHED),
+            (0.979e-3, host.UNFINISHED),
+            (981, "That is microseconds. Return milliseconds."),
+            (1019, "That is microseconds. Return milliseconds."),
+            (979, "<hint>"),
+            (1.021e3, "<hint>"),
+            (0.9, host.UNFINISHED),
+            (1.1, "<hint>"),
+            (1, "<hint>"),
+        ],
+    )
+    def test_what_a_wrong_time_is_told(self, ratio, end):
+        assert host._why(ratio, "<hint>") == end
+
+    def test_other_settings_are_of_about_the_same_size(self):
+        drawings = [host._other_setting(np.random.default_rng(seed), {"a": 10, "b": 0}) for seed in range(99)]
+        found = [each["a"] for each in drawings]
+        assert 6 <= min(found) < 6.5 and 15.5 < max(found) <= 16 and {each["b"] for each in drawings} == {0}
+        assert all(10 * each == pytest.approx(round(10 * each)) for each in found) and len(set(found)) > 40
+
+
+class TestOrder:
+    """Inside `drawn` nobody learns anything by counting calls."""
+
+    @pytest.mark.parametrize("seed", [1, 2, 3])
+    def test_trials(self, monkeypatch, seed):
+        judged = []
+        monkeypatch.setattr(host, "_judge", lambda verdict, trial: judged.append(trial.told))
+        host.verdicts("", *TRIALS).test(None)
+        assert judged == [each.told for each in TRIALS]
+        judged.clear()
+        with drawn(seed, "09.3"):
+            host.verdicts("", *TRIALS).test(None)
+        assert Counter(judged) == Counter([each.told for each in (*TRIALS, TRIALS[0])])
+        assert judged != [each.told for each in (*TRIALS, TRIALS[0])]
+
+    def test_results(self, monkeypatch):
+        """Two more than the stated ones, and one to three of all of them again."""
+        asked = []
+        monkeypatch.setattr(Result, "ask", lambda self, answer, use: asked.append((str(self), use)))
+        results = [Result(Factors(K=each), "told") for each in (3, 4, 5)]
+        criterion = host.locates("text", *results)
+        criterion.test(None)
+        assert asked == [(str(each), f"text {number}") for number, each in enumerate(results)]
+        counts = set()
+        for seed in range(40):
+            asked.clear()
+            with drawn(seed, "09.6"):
+                criterion.test(None)
+            assert {str(each) for each in results} <= {told for told, _ in asked}
+            assert [use for _, use in asked] == [f"text {number}" for number in range(len(asked))]
+            counts.add(len(asked))
+        assert counts == {6, 7, 8}
+
+
+class TestJudge:
+    @staticmethod
+    def put(value, trial=TRIALS[4]):
+        def answer(launch, out, expected):
+            if value is not None:
+                out[:] = value
+                launch()
+            return trial.verdict
+
+        return host._judge(answer, trial)
+
+    def test_what_stood_there_at_the_launch(self):
+        assert self.put(7) == 7 and self.put(-3.5) == -3.5
+        assert self.put(np.r_[0, np.ones(63)]) is None and self.put(np.nan) is None
+        assert self.put(2e6) is None and self.put(-2e6) is None
+
+    def test_without_a_launch_it_is_what_is_expected(self):
+        assert self.put(None) is None
+        assert self.put(None, Trial("", "idle", "wrong", "", each=5)) == 5
+
+    def test_a_trial_of_its_own_value_is_not_tried_again(self, monkeypatch):
+        judged = []
+        monkeypatch.setattr(host, "_judge", lambda verdict, trial: judged.append(trial) or 5.0)
+        host.verdicts("", Trial("", "idle", "wrong", "", each=5), RIGHT).test(None)
+        assert len(judged) == 2
+        host.verdicts("", TRIALS[4]).test(None)
+        assert [each.each for each in judged[2:]] == [None, 5]
+
+    def test_numbers_that_are_drawn(self):
+        lengths = set()
+        for seed in range(150):
+            with drawn(seed, "09.3"):
+                out, expected = RIGHT.arrays()
+            lengths.add(len(out))
+            assert expected.min() >= 1 and expected.max() < 1000 and expected.dtype == np.float32
+        assert min(lengths) == 33 and max(lengths) == 64
+
+
+class TestOthers:
+    def test_an_exit_is_told(self):
+        def leaves(launch, out, expected):
+            try:
+                launch()
+            except InvalidAccess:
+                raise SystemExit(3) from None
+
+        assert refused(host.others_get_through().test, leaves).endswith("it raises SystemExit: 3")
+
+    def test_what_is_raised_outside_the_function_goes_on(self):
+        def broken(*args):
+            raise KeyError("x")
+
+        with pytest.raises(KeyError):
+            host.others_get_through().test(Elsewhere("verdict", broken))
+
+
+class TestMoreOfFactors:
+    def test_in_words(self):
+        assert str(Factors()) == "12 x 18, K=400, elements up to 1"
+        told = str(Factors(K=6, scale=0.25, rows=2, cols=3, cancels=True, small_row=True))
+        assert told == "2 x 3, K=6, elements up to 0.25, every sum is 0, smaller ones in one row"
+        told = str(Factors(positive=True, small_term=True, alike=True))
+        assert told.endswith(", no term is negative, of which one is small, all terms of a sum alike")
+
+    def test_numbers_of_either_sign_where_nothing_is_said(self):
+        A, B = Factors().matrices(0, "use")
+        assert A.min() < -0.9 and B.min() < -0.9
+        A, B = Factors(positive=True).matrices(0, "use")
+        assert A.min() < 0.1 and B.min() < 0.1
+
+    def test_halves_cancel(self):
+        A, B = Factors(K=6, cancels=True).matrices(0, "use")
+        assert (A[:, 3:] == A[:, :3]).all() and (B[3:] == -B[:3]).all()
+
+    def test_other_results_are_of_the_same_kind(self):
+        def drawings(base):
+            return [host._another(np.random.default_rng(seed), base) for seed in range(200)]
+
+        some = drawings(Result(Factors(), "told"))
+        depths = {each.factors.K for each in some}
+        assert all(K % 2 == 0 for K in depths) and 266 <= min(depths) < 290 and 510 < max(depths) < 534
+        assert {each.factors.rows for each in some} == set(range(12, 16))
+        assert {each.factors.cols for each in some} == set(range(18, 22))
+        assert {each.tile for each in some} == set(range(3, 8))
+        scales = [each.factors.scale for each in some]
+        assert 0.31 < min(scales) < 0.4 and 2.5 < max(scales) < 3.2
+        assert all(float(f"{each:.2g}") == each for each in scales)
+
+    @pytest.mark.parametrize(("K", "is_kept"), [(8, True), (10, False), (998, False), (1000, True)])
+    def test_few_and_many_terms_stay_as_many(self, K, is_kept):
+        base = Result(Factors(K=K), "told")
+        found = {host._another(np.random.default_rng(seed), base).factors.K for seed in range(20)}
+        assert (found == {K}) is is_kept
+
+    def test_a_tile_that_holds_all_still_does(self):
+        for tile, is_kept in ((30, True), (18, False)):
+            base = Result(Factors(), "told", tile=tile)
+            found = {host._another(np.random.default_rng(seed), base).tile for seed in range(20)}
+            assert (found == {tile}) if is_kept else min(found) < 8
+
+    def test_of_eight_terms_the_smallest_is_lost(self):
+        A, B = np.arange(1, 9, dtype=np.float32)[None], np.ones((8, 1), np.float32)
+        assert host.lost_term(A, B, np.arange(8), At(0, 0, 1)).tolist() == [[35]]  # 36 - 1
+
+
+class TestPlaces:
+    @staticmethod
+    def drawings(**how):
+        result = Result(Factors(rows=13, cols=17), "told", **how)
+        return [result._place(np.random.default_rng(seed)) for seed in range(300)]
+
+    def test_in_whole_tiles_whose_numbers_differ(self):
+        found = self.drawings()
+        assert {each.i for each in found} == set(range(10)) and {each.j for each in found} == set(range(15))
+        assert all(each.i // 5 != each.j // 5 and each.tile == 5 for each in found)
+
+    def test_at_the_edge(self):
+        found = self.drawings(at_edge=True)
+        assert {each.i for each in found} == {10, 11, 12} and {each.j for each in found} == {15, 16}
+
+    def test_one_tile_has_one_number(self):
+        found = self.drawings(tile=13)
+        assert {each.j for each in found} == set(range(13))
+        found = self.drawings(tile=30)
+        assert {(each.i, each.j) for each in found} == {(0, 0)}
+
+    def test_two_tiles_in_a_row(self):
+        found = [Result(Factors(rows=5, cols=10), "told")._place(np.random.default_rng(s)) for s in range(50)]
+        assert {each.j for each in found} == set(range(5, 10)) and {each.i for each in found} == set(range(5))
+
+
+class TestMissed:
+    """Of 3 x 4 tiles; the message of tiles that are not listed."""
+
+    @staticmethod
+    def told(missed, listed=(), off=1.0, **how):
+        result = Result(Factors(rows=13, cols=17), "told", **how)
+        return result._missed(set(missed), set(listed), np.full((13, 17), off))
+
+    @pytest.mark.parametrize(
+        ("missed", "listed", "at_edge", "why"),
+        [
+            ([(2, 0)], [(0, 0)], False, host.EDGE),
+            ([(0, 3)], [(0, 0)], False, host.EDGE),
+            ([(0, 3)], [], False, host.BOUND),
+            ([(0, 3)], [], True, host.EDGE),
+            ([(0, 3), (2, 1)], [(0, 0)], False, host.EDGE),
+            ([(0, 3), (1, 1)], [(0, 0)], False, host.BOUND),
+            ([(0, 2)], [(0, 0)], True, host.BOUND),
+            ([(1, 0)], [(0, 1)], False, host.PLACE),
+            ([(1, 0)], [(0, 1), (1, 1)], False, host.BOUND),
+        ],
+    )
+    def test_the_hint(self, missed, listed, at_edge, why):
+        assert self.told(missed, listed, at_edge=at_edge).endswith(f"\n{why}")
+
+    def test_how_far_the_first_is_off(self):
+        assert self.told([(1, 1), (0, 2)], off=0.126).startswith(
+            "it misses 2 tiles, such as (0, 2), off by 0.13"
+        )
+        assert self.told([(1, 1)], off=np.inf).endswith(host.NAN)
+
+    def test_a_tile_is_off_by_what_its_worst_element_is(self):
+        off = np.arange(13 * 17, dtype=float).reshape(13, 17)
+        result = Result(Factors(rows=13, cols=17), "told")
+        assert result._within({(1, 2), (2, 0)}, off) == 9 * 17 + 14 and result._within({(2, 3)}, off) == 220
+
+
+def test_right_and_wrong_results():
+    """A right product is made in each order, and a wrong one for each case."""
+    made = host.right(Factors(K=3), Factors(K=4))
+    assert [(each.factors.K, each.order, each.tile) for each in made] == [
+        (K, order, 5) for K in (3, 4) for order in ("forwards", "backwards", "any")
+    ]
+    assert all(each.spoil is host.unspoilt and not each.at_edge for each in made)
+    (one,) = host.wrong(host.negated, "told", Factors(K=3))
+    assert (one.spoil, one.told, one.order, one.tile, one.at_edge) == (host.negated, "told", "any", 5, False)

@@ -1,12 +1,14 @@
 """Criteria for kernels on small launches: counts are made by hand, and goals are met or missed by one."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import simt
+from labkit.course import fresh_inputs
 from labkit.course.criteria import kernels
 from labkit.course.criteria.hints import Hints
 from labkit.course.criteria.kernels import Shares
@@ -14,6 +16,7 @@ from labkit.course.criteria.launches import Given, Launch, Wrong, in_blocks, of_
 from labkit.course.exercise import Criterion, Unmet
 from labkit.kernels.matmul.family import Matmul
 from simt import Finding
+from simt.common.compare import Mismatch
 from simt.common.errors import InvalidAccess, SimtError
 
 HEAD = 'extern "C" __global__ void copy(const float* in, float* out, int n)\n{\n'
@@ -163,6 +166,102 @@ class TestShares:
         assert both.text == "text" and refused(both, "wrong") == "wrong first"
         both.test(kernel())
         assert "lanes are active" in refused(both, kernel(ALONE))
+
+
+class MadeUp:
+    """A launch of 24 blocks of 64 threads, whose parts write as many elements as is said."""
+
+    def __init__(self, output=1536, parts=(128,) * 12, threads=64, blocks=24):
+        self.grid, self.block, self.parts, self.asked = (blocks,), (threads,), parts, []
+        self.task = Given("", partial(copied, n=output), ())
+
+    def written_by_part(self, kernel, most):
+        self.asked.append(most)
+        return list(self.parts)
+
+    def __str__(self):
+        return "made up"
+
+
+class TestSharesOfMadeUpCounts:
+    @pytest.fixture
+    def ask(self, monkeypatch):
+        """Ask for shares of a launch, with the counts of its profile."""
+
+        def ask(launch, by_warp=(10, 10), active=32, stored=1536, loaded=1536, sectors=4.0, **asked):
+            lines = pd.DataFrame(
+                {
+                    "op": ["ld", "st", "ld"],
+                    "space": ["global", "global", "shared"],
+                    "useful_bytes": [4 * loaded, 4 * stored, 4000],
+                    "sectors_per_request": [99, sectors, 99],
+                }
+            )
+            ptx = pd.DataFrame({"active": [active, active], "instructions": [1, 1], "line": [1, 2]})
+            counted = SimpleNamespace(lines=lines, ptx_lines=ptx, by_warp=list(by_warp))
+            monkeypatch.setattr(kernels, "profiled", lambda *_: counted)
+            try:
+                shares(launch, **asked).ask(None)
+            except Unmet as unmet:
+                return str(unmet)
+            return ""
+
+        return ask
+
+    def test_fair_shares(self, ask):
+        launch = MadeUp()
+        assert ask(launch, once=ONCE, beside=BESIDE, loads=1536) == "" and launch.asked == [12]
+
+    @pytest.mark.parametrize(("by_warp", "told"), [
+        ((30, 10, 10, 10), ""),
+        ((10, 10, 31, 10), "warp 2 of a block runs 31 instructions; on average a warp runs 15:"),
+        ((10,), ""),
+    ])  # fmt: skip
+    def test_no_warp_runs_more_than_twice_the_average(self, ask, by_warp, told):
+        found = ask(MadeUp(), by_warp=by_warp)
+        assert told in found and bool(told) == bool(found)
+
+    @pytest.mark.parametrize(("threads", "lanes", "is_fair"), [
+        (64, 8, True), (64, 7.9, False), (16, 4, True), (16, 3.9, False), (32, 8, True), (32, 7.9, False),
+    ])  # fmt: skip
+    def test_a_quarter_of_the_lanes_that_a_warp_has(self, ask, threads, lanes, is_fair):
+        found = ask(MadeUp(threads=threads), active=lanes)
+        assert found == "" if is_fair else f" of {min(32, threads)} lanes are active" in found
+
+    @pytest.mark.parametrize(("more", "is_fair"), [(0, True), (1, False)])
+    def test_256_elements_for_each_thread(self, ask, more, is_fair):
+        """Of 2 blocks of 2 threads."""
+        launch = MadeUp(1024 + more, (512, 512), threads=2, blocks=2)
+        found = ask(launch, active=2)
+        assert found == "" if is_fair else "1025 elements are written" in found
+
+    @pytest.mark.parametrize(("written", "told"), [(256, ""), (257, "128 threads write 257 of the 1536")])
+    def test_a_part_writes_at_most_twice_its_share(self, ask, written, told):
+        """Each of 12 parts has two of the 24 blocks: 128 elements are fair."""
+        found = ask(MadeUp(parts=(0, 128, written)))
+        assert told in found and bool(told) == bool(found)
+
+    def test_the_last_part_may_have_fewer_blocks(self, ask):
+        """Of 13 blocks of 64 elements the first part has two: it may write four times 64, others twice."""
+        assert ask(MadeUp(832, (256, 128), blocks=13)) == ""
+        assert "128 threads write 257" in ask(MadeUp(832, (257, 128), blocks=13))
+        assert "\n64 threads write 129" in ask(MadeUp(832, (256, 129), blocks=13))
+
+    @pytest.mark.parametrize(("counts", "asked", "told"), [
+        ({"sectors": 8.0}, {"beside": BESIDE}, ""),
+        ({"sectors": 8.1}, {"beside": BESIDE}, f"takes 8.1 sectors.\n{BESIDE}"),
+        ({"sectors": 8.1}, {}, ""),
+        ({"stored": 1537}, {"once": ONCE}, f"1536 elements are written 1537 times.\n{ONCE}"),
+        ({"stored": 1537}, {}, ""),
+        ({"stored": 100}, {"once": ONCE}, ""),
+        ({"loaded": 7}, {"loads": 7}, ""),
+        ({"loaded": 8}, {"loads": 7}, "load 8 elements; 7 are plenty"),
+        ({"loaded": 1}, {"loads": 0}, "load 1 elements; 0 are plenty"),
+        ({"loaded": 9999}, {}, ""),
+    ])  # fmt: skip
+    def test_what_is_asked_besides(self, ask, counts, asked, told):
+        found = ask(MadeUp(), **counts, **asked)
+        assert told in found and bool(told) == bool(found)
 
 
 def copied_128(rng):
@@ -422,3 +521,131 @@ class TestGiven:
     def test_a_kernel_that_adds_starts_at_0(self):
         given = Given("", lambda rng: (np.ones(3, np.int32),), (3,), starts_at_0=True)
         assert given.args()[0].tolist() == [0, 0, 0] and given.reads_output
+
+
+class Found:
+    """A launch in which a check finds what is said, and results may be wrong."""
+
+    task, block, shared_mem = Matmul(16, 16, 16), (16, 16), 0
+
+    def __init__(self, *kinds, wrong=None):
+        self.kinds, self.wrong = kinds, wrong
+
+    def check(self, kernel):
+        zero = (0, 0, 0)
+        return [Finding("racecheck", kind, 1, zero, zero, f"a {kind}") for kind in self.kinds], self.wrong
+
+    def __str__(self):
+        return "made up"
+
+
+class TestFindings:
+    def asked(self, *kinds, **more):
+        return kernels.no_finding_in("text", lambda _: [Found(*kinds, **more)], Hints(ignores=("a", "b")))
+
+    def test_some_kinds_do_not_count(self):
+        self.asked("a", "b", "a").test(kernel())
+
+    @pytest.mark.parametrize("kinds", [("c",), ("a", "c"), ("c", "a"), ("c", "d"), ("b", "a", "c", "d")])
+    def test_the_first_of_another_kind_is_told(self, kinds):
+        told = refused(self.asked(*kinds), kernel())
+        assert told.startswith("made up\nracecheck finds: ") and "a c" in told and "a d" not in told
+
+    def test_wrong_results_are_told_where_nothing_else_is(self):
+        out = np.zeros((16, 16), np.float32)
+        wrong = Wrong(Mismatch("C is wrong", (0, 0), 0, 1, 256, 256, out == 0), Found.task, out)
+        assert refused(self.asked("a", wrong=wrong), kernel()).startswith("made up\nC is wrong")
+        assert "a c" in refused(self.asked("c", wrong=wrong), kernel())
+
+
+def test_how_problems_are_launched(monkeypatch):
+    """In blocks of 16 x 16 where nothing is said; findings are looked for along longer sides, too."""
+    asked = []
+    monkeypatch.setattr(fresh_inputs, "problems", lambda *given: asked.append(given) or given[0])
+    launches = []
+    monkeypatch.setattr(kernels, "tiled", lambda *given: launches.append(given[1:]) or vector())
+    kernels.right_on("text", 1, 2).test(kernel())
+    kernels.right_on("text", 1, tile=8, rows=2).test(kernel())
+    kernels.no_finding(3, tile=32).test(kernel())
+    kernels.no_finding(4, rows=8).test(kernel())
+    assert asked == [((1, 2), 16, False), ((1,), 8, False), ((3,), 32, True), ((4,), 16, True)]
+    assert launches == [(16, None), (16, None), (8, 2), (32, None), (16, 8)]
+
+
+def test_texts_of_criteria_on_findings():
+    assert kernels.no_finding().text == kernels.SOUND
+    assert "kernel.check finds nothing" in kernels.clean_in(lambda _: []).text
+
+
+class TestCountsThatAreMadeUp:
+    lines = pd.DataFrame(
+        {
+            "line": [3, 7, 8],
+            "op": ["ld", "ld", "ld"],
+            "space": ["global", "global", "shared"],
+            "sectors": [10, 7, 99],
+            "requests": [5, 2, 3],
+            "threads": [150, 60, 90],
+            "useful_bytes": [256, 256, 9999],
+            "source": ["a", "b", "c"],
+        }
+    )
+
+    @pytest.fixture
+    def counted(self, monkeypatch):
+        def counted(**columns):
+            lines = self.lines.assign(**columns)
+            monkeypatch.setattr(kernels, "profiled", lambda *_: SimpleNamespace(lines=lines))
+
+        return counted
+
+    def test_each_element_comes_no_more_often_than_it_may(self, counted):
+        """16 sectors hold 512 bytes: who asks for a byte more asks for something twice."""
+        for more, end in ((0, kernels.APART), (4, "<hint>")):
+            counted(useful_bytes=[256, 256 + more, 9999])
+            told = refused(lambda k: kernels.few_sectors(k, None, 16, "told", "<hint>"), None)
+            assert told.startswith("told: 17 sectors; the goal is at most 16\n") and told.endswith(end)
+            assert "    3 | a    10 sectors\n    7 | b    7 sectors\n" in told
+        kernels.few_sectors(None, None, 17, "told", "<hint>")
+
+    def test_loads_of_all_memories_count_unless_some_are_named(self, counted):
+        counted()
+
+        def asked(most, **more):
+            return kernels.loads_in(most, "", lambda n: n, (4,), hint="<hint>", **more)
+
+        for right, most in (
+            (asked(10), 9),
+            (asked(7, spaces=["global"]), 6),
+            (asked(3, spaces=["shared"]), 2),
+        ):
+            right.test(None)
+            spaces = {9: kernels.LOADS, 6: ["global"], 2: ["shared"]}[most]
+            told = refused(asked(most, spaces=spaces), None)
+            assert f"{most + 1} requests to load; the goal is at most {most}\n" in told
+            assert told.endswith("requests\n<hint>")
+
+    def test_atomics_count_for_each_lane_and_others_do_not(self, counted):
+        counted(op=["ld", "red", "atom"])
+
+        def asked(most):
+            return kernels.loads_in(most, "", lambda n: n, (4,), hint="<hint>")
+
+        asked(5 + 60 + 90).test(None)
+        assert refused(asked(5 + 60 + 89), None).endswith(f"{kernels.ATOMIC}<hint>")
+
+    def test_a_goal_for_another_size_is_rounded_down(self, counted, monkeypatch):
+        """5 for 2 x 4 elements are 7 for 3 x 4, and 10 requests are too many."""
+        counted()
+        asked = []
+        monkeypatch.setattr(fresh_inputs, "instead", lambda *given: asked.append(given) or [(3, 4)])
+        criterion = kernels.loads_in(5, "", lambda *size: size, (2, 4), (6, 8), whole=2, hint="")
+        assert refused(criterion, None).startswith("(3, 4)\n10 requests to load; the goal is at most 7\n")
+        refused(kernels.loads_in(5, "", lambda *size: size, (2, 4), hint=""), None)
+        assert asked == [([(2, 4), (6, 8)], 2), ([(2, 4)], 1)]
+
+    def test_the_worst_line_is_told_and_a_goal_may_be_met_exactly(self, counted):
+        counted()
+        told = refused(kernels.at_most(6, "sectors", "", lambda: "launch", hint="<hint>"), None)
+        assert told == ("launch\nline 8 has 99 sectors; the goal is at most 6\n    8 | c\n<hint>")
+        kernels.at_most(99, "sectors", "", lambda: "launch", hint="<hint>").test(None)

@@ -346,3 +346,156 @@ def test_the_gpu_is_drawn():
 @pytest.mark.parametrize("gpu", programs.GPUS)
 def test_times_are_predicted_for_each(gpu):
     assert lab_13._triad_ms(1 << 16, gpu) > 0
+
+
+DIFFERENCE = Work("subtract", None, lambda args, x, y: x - y, inputs=2)
+
+
+class TestTwoInputs:
+    """out = x - y, whichever pointers they are behind."""
+
+    x, y = np.arange(10, 14, dtype=np.float32), np.ones(4, np.float32)
+
+    def arrays(self, order, out=(9, 10, 11, 12), y=y):
+        made = {"x": arrays(self.x, self.x), "y": arrays(y, y), "o": arrays([5] * len(out), out)}
+        return [made[name] for name in order]
+
+    @pytest.mark.parametrize("order", ["xyo", "oyx", "yox"])
+    def test_any_order(self, order):
+        part = programs.part_of(DIFFERENCE, (4,), self.arrays(order))
+        assert part.numbers.tolist() == [9, 10, 11, 12] and part.changed == 4
+
+    def test_the_shorter_input_decides(self):
+        part = programs.part_of(DIFFERENCE, (4,), self.arrays("xyo", out=(9, 10, 11), y=self.y[:3]))
+        assert part.numbers.tolist() == [9, 10, 11]
+
+    def test_something_else(self):
+        """Nothing of it counts, not even the numbers before the wrong one."""
+        part = programs.part_of(DIFFERENCE, (4,), self.arrays("xyo", out=(9, 10, 11, 13)))
+        assert part is None or not part.numbers.size
+
+    def test_no_input(self):
+        """A kernel that fills an array has none: nothing can be expected of it."""
+        fill = Work("fill", None, lambda args: np.ones(3), inputs=0)
+        part = programs.part_of(fill, (3,), [arrays([0, 0, 0, 8], [1, 1, 1, 8])])
+        assert part.numbers.tolist() == [1, 1, 1] and part.changed == 3
+
+
+def test_the_longest_part_counts():
+    """Both arrays hold doubled numbers; one of them more of them."""
+    short, long = arrays([0, 1, 5], [0, 2, 5], 100), arrays([0, 1, 2, 3], [0, 2, 4, 6], 200)
+    for given in ([short, long], [long, short]):
+        found = programs.part_of(DOUBLE, (4,), given)
+        assert (found.start, found.numbers.size, found.changed) == (200, 4, 4)
+
+
+def test_bytes_behind_the_last_whole_number_are_left_out():
+    assert programs._as_floats(np.zeros(11, np.uint8)).size == 2
+    assert programs._as_floats(np.zeros(12, np.uint8)).size == 3
+
+
+def regions(*pieces):
+    return [bytes(each) for each in programs._regions([(to, np.frombuffer(p, np.uint8)) for to, p in pieces])]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "stretches"),
+    [
+        ([], []),
+        ([(5, b"abc")], [b"abc"]),
+        ([(5, b"abc"), (8, b"de")], [b"abcde"]),
+        ([(8, b"de"), (5, b"abc")], [b"abcde"]),
+        ([(5, b"abc"), (9, b"de")], [b"abc", b"de"]),
+        ([(5, b"abcdef"), (7, b"X")], [b"abXdef"]),
+        ([(7, b"X"), (5, b"abcdef")], [b"abcdef"]),
+        ([(5, b"abc"), (7, b"XY"), (20, b"z")], [b"abXY", b"z"]),
+        ([(0, b"a"), (0, b"bc")], [b"bc"]),
+        ([(5, b"abcdef"), (7, b"X"), (11, b"g")], [b"abXdefg"]),
+    ],
+)
+def test_pieces_where_they_lie(pieces, stretches):
+    assert regions(*pieces) == stretches
+
+
+@pytest.mark.parametrize(
+    ("parts", "holds"),
+    [
+        ([[1, 2, 3]], True), ([[1], [2, 3]], True), ([[1, 2], [9], [3]], True), ([[9], [1, 2, 3]], True),
+        ([[1], [1, 2, 3]], True), ([[1, 2]], False), ([[2, 3], [1]], False), ([], False),
+        ([[], [1, 2, 3]], True), ([[1, 2, 3, 4]], False), ([[1, 2], [2, 3]], False),
+    ],
+)  # fmt: skip
+def test_parts_one_behind_the_other(parts, holds):
+    assert programs._holds([np.array(each) for each in parts], np.array([1, 2, 3])) is holds
+
+
+class TestBounds:
+    @pytest.mark.parametrize(("code", "words"), [(128, "exit code is 128;"), (129, "ended by signal 1.")])
+    def test_signals_begin_behind_128(self, code, words):
+        assert words in refused(TestPrints.asked, ended(code=code))
+
+    @pytest.mark.parametrize(("text", "is_met"), [("9e-7", True), ("-9e-7", True), ("1.1e-6", False)])
+    def test_near_0_a_number_may_be_off_by_a_millionth(self, text, is_met):
+        zero = programs.prints("text", (4,), by=DOUBLE, of=lambda n: 0, draw=None, hint="<hint>")
+        outcome = ended(f"sum: {text}")
+        assert zero.test(Program(outcome)) is None if is_met else refused(zero, outcome).endswith("<hint>")
+
+    def test_another_name_and_another_tolerance(self):
+        asked = programs.prints(
+            "text", (4,), by=DOUBLE, of=lambda n: 100, draw=None, hint="", name="mean", relative=0.1
+        )
+        asked.test(Program(ended("mean: 109")))
+        assert "mean is 111; it should be 100." in refused(asked, ended("mean: 111"))
+        assert '"mean: ' in refused(asked, ended("sum: 100"))
+
+    def test_a_long_line_is_cut(self):
+        told = refused(TestPrints.asked, ended("x" * 149 + "yz"))
+        assert "x" * 149 + "y\n" in told + "\n" and "yz" not in told
+
+    def test_what_is_printed_to_either_stream_is_shown(self):
+        told = refused(TestPrints.asked, ended("out", 1, "err"))
+        assert told.endswith("It prints\n    out\n    err")
+        assert refused(TestPrints.asked, ended("", 1)).endswith("It prints\n    (nothing)")
+
+    def test_another_result_must_not_be_printed(self):
+        asked = programs.fails("text", (0,), draw=None, code=1, message="m", hint="", silent="mean")
+        record = TestFails.record
+        asked.test(Program(ended("sum: 1", 1, "m", record)))
+        assert "it prints a result" in refused(asked, ended("mean: 1", 1, "m", record))
+
+    def test_a_kernel_that_changes_nothing_of_other_numbers(self):
+        """It computes none of them, even where it has changed nothing of the real ones either."""
+        idle = [arrays([0, 0], [0, 0])]
+        tried = ended(record=replace(RIGHT, launches=[launch(arrays=idle, tried=[arrays([7, 7], [7, 7])])]))
+        assert refused(TestComputes.asked, tried).endswith("<hint>")
+
+    def test_as_many_other_numbers_as_it_has_changed(self):
+        longer = [arrays([7] * 6, [14] * 5 + [7])]
+        TestComputes.asked.test(Program(ended(record=replace(RIGHT, launches=[launch(tried=longer)]))))
+
+
+class TestTicks:
+    """Sums of floats: an event may lie a billionth of a second inside, and no two."""
+
+    @pytest.mark.parametrize(("off", "is_met"), [(0.9e-9, True), (2e-9, False)])
+    @pytest.mark.parametrize("at_end", [False, True])
+    def test_an_event_that_is_late_or_early(self, off, is_met, at_end):
+        begin, end = (1.0, 1.008 - off) if at_end else (1.0 + off, 1.008)
+        whole = TestTimedWhole()
+        if is_met:
+            assert whole.of("ms: 8", Elapsed(0, 9, begin, end)) == 8
+        else:
+            with pytest.raises(Unmet, match="from the first copy to the end of the last"):
+                whole.of("ms: 8", Elapsed(0, 9, begin, end))
+
+    def test_three_elapsed_times_are_told(self):
+        elapsed = [Elapsed(0, 9, 1.0, 1.0 + each / 1e3) for each in (1, 2, 3, 5)]
+        with pytest.raises(Unmet, match=r"ms is 4; cudaEventElapsedTime gave 1, 2, 3 ms\."):
+            TestTimedWhole().of("ms: 4", *elapsed)
+        with pytest.raises(Unmet, match=r"gave no ms\."):
+            TestTimedWhole().of("ms: 4")
+
+    def test_another_name(self):
+        record = replace(RIGHT, elapsed=[Elapsed(0, 2, 1.0, 1.008)])
+        run = programs.ProgramRun("./program", ended("copy: 8", record=record), record)
+        assert programs.timed(run, "double", "", "copy") == 8

@@ -13,10 +13,19 @@ import pytest
 import labkit
 import simt
 from labkit.course import magic
-from labkit.course.criteria import occupancy
+from labkit.course.criteria import occupancy, python
 from labkit.course.criteria.occupancy import resident
-from labkit.course.criteria.python import called, off_by_form, returns
+from labkit.course.criteria.python import (
+    Lanes,
+    called,
+    number_of,
+    of_lanes,
+    off_by_form,
+    returns,
+    right_for,
+)
 from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.fresh_inputs import drawn
 from labkit.course.reimported import Elsewhere, Raised
 from simt.common.errors import InvalidAccess
 
@@ -295,3 +304,201 @@ class TestExercise:
 def test_a_number_in_another_unit_or_rounded_is_told(got, expected, said):
     told = off_by_form(got, expected)
     assert said in told and bool(said) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "said"),
+    [
+        (5.0, 5e-9, "1000000000 times too large"),
+        (5e-9, 5.0, "1000000000 times too small"),
+        (5e12, 5.0, ""),
+        (5000 * (1 + 0.9e-6), 5.0, "1000 times too large"),
+        (5000 * (1 + 1.1e-6), 5.0, ""),
+        (10, 10.5, "rounded"),
+        (9, 9.5, ""),
+        (-13, -12.25, "rounded"),
+        (-12, -12.25, "rounded"),
+        (1234.57, 1234.56785, "rounded"),
+        (1234.568, 1234.56785, "rounded"),
+        (1234.5678, 1234.56785, ""),
+        (float("inf"), 12.5, ""),
+    ],
+)
+def test_units_and_digits_that_are_told(got, expected, said):
+    """Up to a thousand million times; whole numbers and up to three digits, of numbers from 10 on."""
+    told = off_by_form(got, expected)
+    assert said in told and bool(said) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (3, "3"), (3.0, "3"), (1 / 3, "0.333333"), (999_999_999_999_999, "999999999999999"), (1e15, "1e+15"),
+        (-1e15, "-1e+15"), (-2.0, "-2"), ("3", "'3'"), (float("inf"), "inf"),
+    ],
+)  # fmt: skip
+def test_how_numbers_are_told(value, told):
+    assert python._number(value) == told
+
+
+@pytest.mark.parametrize(
+    ("got", "number"),
+    [("3", None), (b"3", None), (True, None), (np.True_, None), (None, None), ([1, 2], None), (3, 3.0),
+     (np.float32(0.5), 0.5), (np.array(2), 2.0)],
+)  # fmt: skip
+def test_what_is_a_number(got, number):
+    assert number_of(got) == number
+
+
+def test_a_truth_value_is_told_to_be_none():
+    for right, got in ((1.0, True), (0.0, np.False_)):
+        criterion = returns("", (), of=lambda right=right: right, draw=other, hint="<hint>")
+        with pytest.raises(Unmet) as unmet:
+            criterion.test(lambda got=got: got)
+        assert str(unmet.value).endswith("Return a number, not a truth value.")
+
+
+def test_arguments_in_few_words():
+    def size_of(*args):
+        return 1
+
+    args = np.zeros((2, 3)), size_of, 7, "x"
+    with pytest.raises(Unmet, match=r"^size_of\(array \(2, 3\), size_of, 7, x\) returns 1; it should be 2\."):
+        returns("", args, of=lambda *_: 2, draw=other, hint="").test(size_of)
+
+
+class TestFreshCases:
+    """Who knows the stated cases by heart is refused, and does not learn what was tried."""
+
+    @staticmethod
+    def tried(count):
+        """How many cases are tried that are not stated, for so many stated ones."""
+        asked = []
+        with drawn(1, "09.6"):
+            right_for(range(count), lambda rng, case: 1000 + case, asked.append, str)
+        assert asked[:count] == list(range(count)) and min(asked[count:]) >= 1000
+        return len(asked) - count
+
+    @pytest.mark.parametrize(("count", "more"), [(1, 2), (9, 2), (10, 3), (19, 3), (20, 4)])
+    def test_two_more_and_one_for_every_ten(self, count, more):
+        assert self.tried(count) == more
+
+    def test_only_the_stated_ones_in_a_notebook(self):
+        asked = []
+        right_for((1, 2, 3), None, asked.append, str)
+        assert asked == [1, 2, 3]
+
+    def refused(self, asked_again):
+        """What is told by a criterion whose drawn cases fail, and examples fail if they are asked again."""
+        calls = []
+
+        def draw(rng, case):
+            calls.append(case)
+            return "drawn" if len(calls) <= 2 else "example"
+
+        def ask(case):
+            if case == "drawn" or (case == "example" and asked_again):
+                raise Unmet("not told")
+
+        with drawn(1, "09.6"), pytest.raises(Unmet) as unmet:
+            right_for(("stated",), draw, ask, lambda case: f"<right for {case}>")
+        assert len(calls) == 2 + 8 and set(calls) == {"stated"}
+        return str(unmet.value)
+
+    def test_another_case_of_the_kind_is_told(self):
+        assert self.refused(True) == f"{python.BY_HEART} For example, <right for example>"
+
+    def test_where_the_others_are_right_none_is_told(self):
+        assert self.refused(False) == f"{python.BY_HEART} {python.TRY}"
+
+    def test_a_table_of_the_stated_cases(self):
+        def table(size, ms):
+            return {1024: 512.0, 1 << 21: float(1 << 21), 10: 10 / 3}.get(size, 0)
+
+        RATE.test(table)
+        with drawn(1, "09.6"):
+            told = refused(table)
+            RATE.test(rate)
+        assert told.startswith(f"{python.BY_HEART} For example, table(") and "should return" in told
+        assert told.endswith("Bytes over milliseconds.")
+
+
+class TestLanes:
+    @pytest.mark.parametrize(
+        ("lanes", "elements"),
+        [
+            (Lanes(1), list(range(32))),
+            (Lanes(0, first=5), [5] * 32),
+            (Lanes(3, first=2), list(range(2, 98, 3))),
+            (Lanes(1, 16, 40), [*range(16), *range(40, 56)]),
+            (Lanes(2, 8, 100, 1), [1 + 100 * line + 2 * lane for line in range(4) for lane in range(8)]),
+        ],
+    )
+    def test_elements(self, lanes, elements):
+        assert lanes.elements == elements
+
+    def test_another_order(self):
+        turned = Lanes(2, shuffle=1).elements
+        assert turned != Lanes(2).elements == sorted(turned) and turned != Lanes(2, shuffle=2).elements
+
+    @pytest.mark.parametrize(
+        ("lanes", "told"),
+        [
+            (Lanes(2), "32 lanes, 2 {}, from element 0"),
+            (Lanes(0, first=7, shuffle=3), "32 lanes, 0 {}, from element 7, in another order"),
+            (Lanes(1, 8, 33), "32 lanes in lines of 8, which begin 33 apart, 1 {}, from element 0"),
+        ],
+    )  # fmt: skip
+    def test_in_words(self, lanes, told):
+        assert str(lanes) == told.format("elements from lane to lane")
+
+    @staticmethod
+    def asked(*cases):
+        return of_lanes(
+            "text", *cases, of=lambda elements, size: sum(elements) * size,
+            called_with=lambda elements, size: (elements, size), hint="<hint>",
+        )  # fmt: skip
+
+    def test_a_function_of_elements_and_their_size(self):
+        self.asked((Lanes(1), 4), (Lanes(2), 8)).test(lambda elements, size: sum(elements) * size)
+        with pytest.raises(Unmet) as unmet:
+            self.asked((Lanes(1), 4), (Lanes(2), 8)).test(lambda elements, size: sum(elements) * 4)
+        assert str(unmet.value) == (
+            f"{Lanes(2)}; an element has 8 bytes\n<lambda>() returns 3968; it should be 7936.\n<hint>"
+        )
+
+    @pytest.mark.parametrize(
+        ("lanes", "kept"),
+        [
+            (Lanes(0), {"step", "first", "line", "shuffle"}),
+            (Lanes(1, first=40), {"step", "line", "shuffle"}),
+            (Lanes(2), {"first", "line", "shuffle"}),
+            (Lanes(1, 16, 31), {"step", "first", "line", "shuffle"}),
+            (Lanes(1, 16, 32), {"step", "first", "shuffle"}),
+            (Lanes(6, shuffle=1), {"first", "line"}),
+        ],
+    )
+    def test_others_are_of_the_same_kind(self, monkeypatch, lanes, kept):
+        """What is 0 stays, and so do lanes side by side and lines that overlap; all else is drawn."""
+        made = []
+        monkeypatch.setattr(
+            python, "right_for",
+            lambda cases, draw, *_: made.extend(draw(np.random.default_rng(s), cases[0]) for s in range(200)),
+        )  # fmt: skip
+        self.asked((lanes, 4)).test(None)
+        names = ("step", "first", "line", "shuffle")
+        found = {name: [getattr(each, name) for each, _ in made] for name in names}
+        assert {name for name in names if set(found[name]) == {getattr(lanes, name)}} == kept
+        assert all((each.width, size) == (lanes.width, 4) for each, size in made)
+        least = {"step": 2, "first": 1, "line": 32, "shuffle": 0}
+        most = {"step": 39, "first": 99, "line": 99, "shuffle": 2**31 - 1}
+        for name in set(names) - kept:
+            assert least[name] <= min(found[name]) and max(found[name]) <= most[name]
+            assert len(set(found[name])) > 30
+
+    def test_who_knows_the_stated_lanes_alone(self):
+        asked = self.asked((Lanes(1), 4), (Lanes(2), 4))
+        known = {sum(Lanes(step).elements): 4 for step in (1, 2)}
+        with drawn(1, "04.2"), pytest.raises(Unmet) as unmet:
+            asked.test(lambda elements, size: known.get(sum(elements), 0) * sum(elements))
+        assert "For example, 32 lanes, " in str(unmet.value) and "() should return " in str(unmet.value)
