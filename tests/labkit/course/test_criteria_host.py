@@ -634,6 +634,10 @@ class TestMoreOfFactors:
         A, B = Factors(positive=True).matrices(0, "use")
         assert A.min() < 0.1 and B.min() < 0.1
 
+    def test_the_factors_beside_a_small_term_are_nearly_1(self):
+        A, B = Factors(small_term=True).matrices(0, "use")
+        assert A[:, :-1].min() > 0.9 and B.min() > 0.9 and A[:, -1].max() < 1e-5
+
     def test_halves_cancel(self):
         A, B = Factors(K=6, cancels=True).matrices(0, "use")
         assert (A[:, 3:] == A[:, :3]).all() and (B[3:] == -B[:3]).all()

@@ -48,6 +48,13 @@ class TestSizes:
             found = all_of(lambda n: n, 256, 1024, whole=256)(None)
         assert found[:2] == [256, 1024] and len(found) == 3 and found[2] % 256 == 0
 
+    def test_other_sizes_are_any_where_nothing_has_to_divide_them(self):
+        found = set()
+        for seed in range(9):
+            with drawn(seed, "12.5"):
+                found |= {size % 256 for size in all_of(lambda n: n, 256, 1024)(None)[2:]}
+        assert len(found) > 3
+
 
 class TestGiven:
     def test_the_output_stands_before_the_sizes(self):

@@ -111,24 +111,20 @@ class TestRightAsLaunched:
             self.asked.test(kernel())
 
 
-def test_the_same_tiles_fit_each_product_that_is_counted():
-    """Those of 32, 48, 64, 96 and 128, and 32 terms at a time; their results have a few blocks' work."""
-    for problem in (MEASURED, *products.COUNTED):
-        assert all(side % tile == 0 for side in (problem.M, problem.N) for tile in (32, 48, 64, 96, 128))
-        assert problem.K % 32 == 0 and 64 <= problem.K <= 128
-        assert (problem.alpha, problem.beta) == (1, 0)
-    assert len({(each.M, each.N, each.K) for each in (MEASURED, *products.COUNTED)}) == 5
-
-
 def test_what_is_counted_is_stated_or_drawn(monkeypatch):
+    """Tiles of 32, 48, 64, 96 and 128 fit each of the products, and 32 terms at a time."""
     asked = []
     monkeypatch.setattr(products, "_counted", lambda kernel, problem, seed: asked.append((problem, seed)))
     products._figures(None)
-    for seed in range(12):
+    for seed in range(30):
         with drawn(seed, "10.3"):
             products._figures(None)
-    assert asked[0][0] == MEASURED and {problem for problem, _ in asked[1:]} == set(products.COUNTED)
-    assert len({seed for _, seed in asked}) == 13
+    assert asked[0][0] == MEASURED and len({seed for _, seed in asked}) == 31
+    counted = {problem for problem, _ in asked}
+    assert len(counted) == 5 and {(each.alpha, each.beta) for each in counted} == {(1, 0)}
+    for each in counted:
+        assert not [tile for tile in (32, 48, 64, 96, 128) if each.M % tile or each.N % tile]
+        assert each.K % 32 == 0 and 64 <= each.K <= 128
 
 
 def test_figures_are_counted_where_the_launch_is_right(monkeypatch):

@@ -474,10 +474,18 @@ class TestBounds:
         TestComputes.asked.test(Program(ended(record=replace(RIGHT, launches=[launch(tried=longer)]))))
 
 
+@pytest.mark.parametrize("other", [1, 3])
+def test_another_error_is_not_the_one_that_is_asked_for(other):
+    asked = programs.fails("text", (0,), draw=None, code=2, message="m", hint="<hint>")
+    returned = [Returned(1, "cudaLaunchKernel", other), Returned(2, "cudaGetLastError", other)]
+    outcome = ended("", 1, "m", replace(NOTHING, returned=returned))
+    assert "it launches no kernel that fails" in refused(asked, outcome)
+
+
 class TestTicks:
     """Sums of floats: an event may lie a billionth of a second inside, and no two."""
 
-    @pytest.mark.parametrize(("off", "is_met"), [(0.9e-9, True), (2e-9, False)])
+    @pytest.mark.parametrize(("off", "is_met"), [(0.9e-9, True), (programs.TICK, True), (2e-9, False)])
     @pytest.mark.parametrize("at_end", [False, True])
     def test_an_event_that_is_late_or_early(self, off, is_met, at_end):
         begin, end = (1.0, 1.008 - off) if at_end else (1.0 + off, 1.008)
