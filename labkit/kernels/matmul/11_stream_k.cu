@@ -25,11 +25,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
     int a_row = threadIdx.x / SECTOR, a_k = threadIdx.x % SECTOR;  // the first that the thread copies
     bool by_16_bytes = ((size_t)B | (size_t)C | 4 * N) % 16 == 0;  // where rows of B and C begin
     int width = by_16_bytes ? 4 : 1, b_k = width * threadIdx.x / TILE_N, b_col = width * threadIdx.x % TILE_N;
-    // Of a thread's 4 neighbours in B_tile, each is 8 columns of C from the next where it writes them one by
-    // one: then the threads of a row write 32 bytes at a time.
-    int apart = by_16_bytes ? 1 : COLS;
-    int b_slot = by_16_bytes ? b_col : b_col / 32 * 32 + b_col % COLS * 4 + b_col % 32 / COLS;
-    int first = x - lane % COLS * (by_16_bytes ? 0 : 3);  // of the thread's columns of C
     int row0, col0, k0 = step * TILE_K, ahead = tile;  // of the next copies, which run ahead of the sums
     auto go_to = [&](int tile) { row0 = tile / tiles_n * TILE_M, col0 = tile % tiles_n * TILE_N; };
     go_to(tile);
@@ -43,10 +38,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
                  row0 + a_row + row < M && k0 + a_k + k < K);
         }
         auto copy_b = [&](int width) {
+            // Where columns come one by one, the 4 neighbours in B_tile are COLS columns of B from each other:
+            // so the threads that write a row of C write neighbours.
+            int slot = width == 4 ? b_col : b_col / 32 * 32 + b_col % COLS * 4 + b_col % 32 / COLS;
             #pragma unroll
             for (int i = 0; i < TILE_K * TILE_N; i += width * THREADS) {
                 int k = i / TILE_N, col = i % TILE_N;
-                copy(&B_tile[stage][b_k + k][b_slot + col], from_b + k * N + col, width,
+                copy(&B_tile[stage][b_k + k][slot + col], from_b + k * N + col, width,
                      k0 + b_k + k < K && col0 + b_col + col < N);
             }
         };
@@ -92,12 +90,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
             stage = next;
         }
         if (add_shares(sum, line, (long long)tile * steps, steps)) {
+            int first = by_16_bytes ? x : x - lane % COLS * 3;  // of the thread's columns
             #pragma unroll
             for (int i = 0; i < SUMS; i += 4) {
                 int row = tile / tiles_n * TILE_M + y + i / THREAD_N / 4 * 4 * ROWS + i / THREAD_N % 4;
                 int col = tile % tiles_n * TILE_N + first + i % THREAD_N * COLS;
                 if (row < M)
-                    write<4>(&C[row * N + col], &sum[i], apart, N - col, alpha, beta);
+                    write<4, COLS>(&C[row * N + col], &sum[i], by_16_bytes, N - col, alpha, beta);
             }
         }
         for (int i = 0; i < SUMS; ++i)

@@ -30,7 +30,6 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(32 * WARPS, PER_SM) matmu
     const float* A, const float* B, float* C, int M, int N, int K, float alpha, float beta)
 {
     bool by_16_bytes = THREAD_N == 4 && ((size_t)B | (size_t)C | 4 * N) % 16 == 0;  // as rows of B, C begin
-    int apart = by_16_bytes ? 1 : 32;  // the thread's columns: neighbours, or one of each 32
     int across = (N + COLUMNS - 1) / COLUMNS, row0 = team() / across * THREAD_M;
     int col0 = team() % across * COLUMNS + threadIdx.x * (by_16_bytes ? 4 : 1);
     float sum[THREAD_M][THREAD_N] = {};
@@ -71,5 +70,5 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(32 * WARPS, PER_SM) matmu
     #pragma unroll
     for (int i = 0; i < THREAD_M; ++i)
         if (has >> i & 1 && row0 + i < M)
-            write<THREAD_N>(&C[(row0 + i) * N + col0], sum[i], apart, N - col0, alpha, beta);
+            write<THREAD_N, 32>(&C[(row0 + i) * N + col0], sum[i], by_16_bytes, N - col0, alpha, beta);
 }

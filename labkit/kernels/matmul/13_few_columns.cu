@@ -87,5 +87,5 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(32 * WARPS, PER_SM) matmu
     float kept[1][1] = {sum[0]};  // of the sum that 32 / SUMS lanes have
     int which = lane / (32 / SUMS), row = row0 + which / THREAD_N, col = col0 + which % THREAD_N;
     if (add_parts(kept) && row < M && col < N && lane % (32 / SUMS) == 0)
-        write<1>(&C[row * N + col], kept[0], 1, 1, alpha, beta);
+        write<1, 1>(&C[row * N + col], kept[0], false, 1, alpha, beta);
 }
