@@ -34,6 +34,7 @@ EXTRAS = {
     "book": "the course as a site: `make book`",
     "cc": "the C exercises, where there is no C compiler",
     "nvcc": "whole programs: `labkit nvcc`, on Linux, with a C++ compiler of the system",
+    "torch": "kernels as operators of PyTorch: `labkit.torch`",
     "grade": "grading a class",
     "cluster": "grading on a Dask cluster: `labkit grade --scheduler`",
     "dev": "changing labkit: what `make test` runs",

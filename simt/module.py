@@ -292,7 +292,7 @@ class Kernel(AnyKernel):
         self, launch: Launch, tools: Sequence[str], blocks: Blocks
     ) -> tuple[list[Finding], Sanitizer]:
         """Check a launch; return the findings, and the sanitizer, which knows what the launch touched."""
-        sanitizer = Sanitizer(self._declared, self.module.asks_for_fenced_inits)
+        sanitizer = Sanitizer(self.parameter_types, self.module.asks_for_fenced_inits)
         bound = self.bind(launch)
         try:
             findings = bound.run(sanitizer, self._sample(blocks, launch.grid))
@@ -366,8 +366,8 @@ class Kernel(AnyKernel):
         return self.storage.static_shared_bytes
 
     @cached_property
-    def _declared(self) -> list[str]:
-        """Return the C++ types of the kernel's parameters."""
+    def parameter_types(self) -> list[str]:
+        """Return the C++ types of the kernel's parameters; [] where they are not known."""
         return self.module.origin.parameter_types(self.name)
 
     @cached_property

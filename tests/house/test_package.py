@@ -50,6 +50,7 @@ class TestImport:
             "matplotlib",
             "pandas",
             "llvmlite",
+            "torch",
         }
 
     def test_simt_needs_neither_labkit_nor_the_course(self):

@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
                  row0 + a_row + row < M && k0 + a_k + k < K);
         }
         auto copy_b = [&](int width) {
-            // Where columns come one by one, the 4 neighbours in B_tile are COLS columns of B from each other:
+            // Where columns come one by one, 4 neighbours in B_tile are COLS columns of B from each other:
             // so the threads that write a row of C write neighbours.
             int slot = width == 4 ? b_col : b_col / 32 * 32 + b_col % COLS * 4 + b_col % 32 / COLS;
             #pragma unroll

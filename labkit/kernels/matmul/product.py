@@ -53,7 +53,7 @@ def matmul(A: Matrix, B: Matrix, out: Matrix | None = None, alpha: float = 1, be
 
 
 @dataclass
-class _Plan:
+class Plan:
     """A launch for matrices of given shapes. What can be checked once is, in the first launch."""
 
     kernel: AnyKernel
@@ -71,14 +71,20 @@ class _Plan:
         self._launch(*matrices)
 
 
+def plan(m: int, n: int, k: int) -> Plan:
+    """Choose and compile the kernel for A B on this device. Raises ValueError for sizes out of range."""
+    here = device()
+    return _plan(m, n, k, 1, 0, here.kind, here.index)
+
+
 @lru_cache(maxsize=1024)
-def _plan(m: int, n: int, k: int, alpha: float, beta: float, _kind: str, _index: int) -> _Plan:
+def _plan(m: int, n: int, k: int, alpha: float, beta: float, _kind: str, _index: int) -> Plan:
     """Choose and compile the kernel for a product on the device, which has this kind and index."""
     here = device()
     numbers = Matmul(m, n, k, alpha=alpha, beta=beta).scalars()  # refuses sizes and factors out of range
     has_clusters = float(here.compute_capability) >= CLUSTERS_FROM
     chosen = choose(m, n, k, here.multiprocessors or DEFAULT_SMS, has_clusters)
-    return _Plan(kernels.load(chosen.kernel, **dict(chosen.macros)), chosen.grid, chosen.block, numbers)
+    return Plan(kernels.load(chosen.kernel, **dict(chosen.macros)), chosen.grid, chosen.block, numbers)
 
 
 def _check_out(
