@@ -57,9 +57,12 @@ def following(exercise: Exercise, points: str, best: Mapping[str, Best]) -> Scor
     """Return the points with what follows a solved exercise.
 
     That is the next of its notebook which is not solved, before or after it, or else the next notebook. More
-    practice follows only an exercise that is more practice.
+    practice follows only an exercise that is more practice. Nothing follows one that is being written, and in
+    no notebook of the course yet.
     """
     lesson = _lesson_with(exercise.id)
+    if lesson is None:
+        return Score(points)
     place = lesson.exercises.index(exercise)
     others = [*lesson.exercises[place + 1 :], *lesson.exercises[:place]]
     for each in sorted(others, key=lambda other: other.practice):
@@ -191,11 +194,10 @@ def _lesson(number: str) -> Lesson:
     return _lessons()[number]
 
 
-def _lesson_with(exercise: str) -> Lesson:
-    """Return the notebook in which an exercise stands now."""
-    return next(
-        lesson for lesson in _lessons().values() if any(each.id == exercise for each in lesson.exercises)
-    )
+def _lesson_with(exercise: str) -> Lesson | None:
+    """Return the notebook in which an exercise stands now, if any."""
+    lessons = _lessons().values()
+    return next((each for each in lessons if any(has.id == exercise for has in each.exercises)), None)
 
 
 def _beside(lesson: Lesson) -> tuple[Lesson | None, Lesson | None]:

@@ -1,6 +1,7 @@
 """A notebook's head and foot show what is solved and what is next, and a check brings them up to date."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -123,6 +124,11 @@ def test_what_follows_an_exercise(exercise, solved, words, link):
     assert ("are solved" in score.points) == score.next.startswith("notebook")
     if link:
         assert f'<a href="{link}' in score.html()
+
+
+def test_nothing_follows_an_exercise_that_no_notebook_has_yet():
+    score = progress_panel.following(replace(EXERCISES["02.1"], id="02.99"), "3 of 3 points", {})
+    assert (score.points, score.next) == ("3 of 3 points", "")
 
 
 def test_a_check_brings_head_and_foot_up_to_date(folder, told, monkeypatch, capsys):
