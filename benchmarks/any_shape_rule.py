@@ -184,9 +184,9 @@ def _residuals(values: np.ndarray, rows: Sequence[Any]) -> np.ndarray:
 
 
 def _verdict(values: np.ndarray, rows: Sequence[Any]) -> str:
-    slower, ratios = [], []
+    costs, slower, ratios = _costs(values), [], []
     for shape, cublas, times in rows:
-        known = [(time, _key(*choice)) for time, choice in candidates(shape, _costs(values))]
+        known = [(time, _key(*choice)) for time, choice in candidates(shape, costs)]
         _, chosen = min(each for each in known if each[1] in times)
         slower.append(times[chosen] / min(times.values()))
         ratios.append(cublas / times[chosen])

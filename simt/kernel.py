@@ -118,9 +118,10 @@ class Kernel(Protocol[ProfileT, FindingT]):
         timeout: float = SECONDS,
     ) -> Callable[..., None]:
         """Return what launches the kernel with other arrays, the first arguments, and the same numbers."""
+        numbers = [arg for arg in args if not isinstance(arg, np.ndarray)]  # arrays are not kept alive
 
         def launch(*arrays: object) -> None:
-            self(grid, block, (*arrays, *args[len(arrays) :]), shared_mem, timeout)
+            self(grid, block, (*arrays, *numbers), shared_mem, timeout)
 
         return launch
 

@@ -223,13 +223,7 @@ class Kernel(simt.AnyKernel):
             if len(self._ready) >= MOST_READY:
                 self._ready.clear()
             self._ready[key] = ready
-        on_device = tuple(arg if n is None else n for arg, n in zip(args, ready.numbers, strict=True))
-        faults.note(self.name, ready.grid, ready.block)
-        launches.note(self, ready.grid, ready.block, args, shared_mem)
-        try:
-            self._start(ready.grid, ready.block, on_device, shared_mem=shared_mem)
-        except cupy.cuda.driver.CUDADriverError as error:
-            raise _explained(error) from None
+        self._run(ready, args, shared_mem)
         if is_first and ready.is_tried:
             synchronize()  # so that a mistake the rehearsal missed shows here
 
@@ -242,19 +236,22 @@ class Kernel(simt.AnyKernel):
         again: that takes twice as long as the launch. Raises what a launch raises before the kernel runs.
         """
         ready = self._prepare(launch_of(grid, block, args, shared_mem, timeout))
-        numbers = tuple(number for number in ready.numbers if number is not None)
-        name, start, grid, block = self.name, self._start, ready.grid, ready.block
+        numbers = [arg for arg, number in zip(args, ready.numbers, strict=True) if number is not None]
 
         def launch(*arrays: cupy.ndarray) -> None:
-            all_args = (*arrays, *numbers)
-            faults.note(name, grid, block)
-            launches.note(self, grid, block, all_args, shared_mem)
-            try:
-                start(grid, block, all_args, shared_mem=shared_mem)
-            except cupy.cuda.driver.CUDADriverError as error:
-                raise _explained(error) from None
+            self._run(ready, (*arrays, *numbers), shared_mem)
 
         return launch
+
+    def _run(self, ready: "_Ready", args: Sequence[object], shared_mem: int) -> None:
+        """Put a checked launch into the GPU's queue."""
+        on_device = tuple(arg if n is None else n for arg, n in zip(args, ready.numbers, strict=True))
+        faults.note(self.name, ready.grid, ready.block)
+        launches.note(self, ready.grid, ready.block, args, shared_mem)
+        try:
+            self._start(ready.grid, ready.block, on_device, shared_mem=shared_mem)
+        except cupy.cuda.driver.CUDADriverError as error:
+            raise _explained(error) from None
 
     @cached_property
     def _start(self) -> Callable[..., None]:

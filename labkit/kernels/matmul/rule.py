@@ -154,7 +154,6 @@ def _tiles(shape: Shape, costs: Costs) -> Iterator[tuple[float, Choice]]:
         macros = tuple(zip(MACROS, form, strict=True))
         block = (tile_m // thread_m * tile_n // thread_n, 1, 1)
         tiles, places = down * across, per_sm * sms
-
         step = partial(_step, latency * slower, work * slower, sms)
         if down <= MAX_GRID[1]:
             full, rest = divmod(tiles, places)
@@ -163,7 +162,7 @@ def _tiles(shape: Shape, costs: Costs) -> Iterator[tuple[float, Choice]]:
         shared = (*macros, ("BLOCKS", places))
         for blocks in _grids(tiles, steps, per_sm, sms):
             parts = blocks / tiles  # of a tile
-            levels = max(1, ceil(log(parts, FAN))) if parts > 1 else 1
+            levels = ceil(log(max(parts, 2), FAN))
             elements = tile_m * tile_n  # of a share, which is written and read again
             handed = levels * costs.share + costs.share_element * elements / 1024 * min(parts, FAN)
             handed += 2 * 4 * elements * blocks / costs.written

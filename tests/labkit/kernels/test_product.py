@@ -1,5 +1,7 @@
 """`labkit.matmul` against NumPy in float64, and the rule that chooses its kernel against CUDA's limits."""
 
+import gc
+import weakref
 from math import prod
 
 import numpy as np
@@ -130,6 +132,14 @@ class TestInTheSimulator:
     def test_makes_a_result_where_there_is_none(self):
         a, b, _ = matrices(5, 6, 7)
         np.testing.assert_allclose(labkit.matmul(a, b), a @ b, rtol=1e-5, atol=1e-6)
+
+    def test_keeps_no_matrix_alive(self):
+        a, b, _ = matrices(11, 12, 13)
+        seen = weakref.ref(a)
+        labkit.matmul(a, b)
+        del a
+        gc.collect()
+        assert seen() is None
 
     def test_gives_the_same_bits_again(self):
         """64 x 64 x 4000: blocks share each tile, and arrive in any order."""
