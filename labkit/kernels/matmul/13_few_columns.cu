@@ -11,15 +11,6 @@
 #ifndef TILE_K
 #define TILE_K 128  // terms that a warp reads at a time: a multiple of 32
 #endif
-#ifndef PARTS
-#define PARTS 8  // warps of a block that share K: 1, 2, 4 or 8
-#endif
-#ifndef CLUSTER
-#define CLUSTER 1  // blocks that share K; more than 1 need compute capability 9.0
-#endif
-#ifndef PER_SM
-#define PER_SM 2  // blocks that an SM holds: the compiler gives each thread so few registers
-#endif
 #include "gpu_parts.h"
 #include "gpu_write.h"
 constexpr int STEPS = TILE_K / 32;  // terms that a lane reads at a time

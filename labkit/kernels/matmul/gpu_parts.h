@@ -1,4 +1,13 @@
 // gpu_parts.h: sums of which several warps of a block, and several blocks of a cluster, have a part each
+#ifndef PARTS
+#define PARTS 8  // warps of a block that share K: 1, 2, 4 or 8
+#endif
+#ifndef CLUSTER
+#define CLUSTER 1  // blocks that share K; more than 1 need compute capability 9.0
+#endif
+#ifndef PER_SM
+#define PER_SM 2  // blocks that an SM holds: the compiler gives each thread so few registers
+#endif
 #if CLUSTER > 1
 #include <cooperative_groups.h>
 #define CLUSTERED __cluster_dims__(CLUSTER)
